@@ -1,0 +1,1 @@
+"""Probes that look inside a training run, and the analysis of what they recorded."""

@@ -1,0 +1,202 @@
+"""Tables that probes record: names, columns and types, the only contract between both halves.
+
+Recording and analysis import this module and nothing of each other. A table lies in a run
+directory as `probes/<table>/<env step>-<part>.parquet`; every file carries `VERSION` in its metadata
+under the key `METADATA_KEY`. Besides the columns listed here every table starts with `env_step`
+(int64), the environment step at which the row was measured.
+
+A column of type `list<...>` holds one vector per row. "Transition i" is the i-th added to the
+replay, counted from 0, so it was inserted by environment step i + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+VERSION = 1
+METADATA_KEY = "fog.schema"
+
+PHASES = ("cadence", "before reset", "after reset", "before expansion", "after expansion")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name, its type (`str`, a numpy type or `list<numpy type>`), its meaning."""
+
+    name: str
+    dtype: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: what a row is, and its columns after `env_step`."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, `env_step` first."""
+        return ("env_step", *(column.name for column in self.columns))
+
+
+def _table(name: str, row: str, *columns: tuple[str, str, str]) -> Table:
+    return Table(name, row, tuple(Column(*column) for column in columns))
+
+
+_CRITIC = ("critic", "str", "which network: online, offline or value")
+_MEMBER = ("member", "int32", "member of the ensemble: 0 and 1 are the twins")
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        _table(
+            "critic_loss",
+            "one insertion window of the buffer, as one critic fits it",
+            _CRITIC,
+            ("window", "int32", "insertion window: transition i belongs to i // window_steps"),
+            ("window_start", "int64", "first transition of the window"),
+            ("window_end", "int64", "one past its last transition, whether stored or not"),
+            ("count", "int64", "transitions of the window that are stored now"),
+            ("age", "float64", "their mean age in environment steps; the newest has age 0"),
+            ("mean", "float64", "mean training loss, unweighted"),
+            ("std", "float64", "population standard deviation of the loss"),
+            ("target_mean", "float64", "mean of the regression target"),
+            ("target_variance", "float64", "population variance of the regression target"),
+            ("scaled", "float64", "mean / target_variance; NaN if the variance is 0"),
+        ),
+        _table(
+            "critic_loss_raw",
+            "the whole buffer, as one critic fits it (only with critic_loss:raw)",
+            _CRITIC,
+            ("first", "int64", "transition that the first entry of `loss` belongs to"),
+            ("loss", "list<float32>", "training loss of every stored transition, oldest first"),
+        ),
+        _table(
+            "dormancy",
+            "one hidden layer of one member of one network",
+            ("phase", "str", "cadence, or before/after reset/expansion"),
+            ("network", "str", "actor, online, offline or value"),
+            ("layer", "str", "name of the dense layer, in order of depth"),
+            _MEMBER,
+            ("activation", "list<float32>", "per neuron: mean over the batch of |output|"),
+            ("gradient", "list<float32>", "per neuron: mean over the batch of |d loss / d output|"),
+        ),
+        _table(
+            "sample_counts",
+            "one bin of neighbouring transitions, evicted ones included",
+            ("start", "int64", "first transition of the bin"),
+            ("end", "int64", "one past the last"),
+            ("count", "int64", "draws so far of all transitions of the bin"),
+            ("expected", "float64", "the sampler's exact expectation of `count`; NaN if unknown"),
+            ("variance", "float64", "sum of the exact variances of the transitions' counts"),
+        ),
+        _table(
+            "sample_counts_full",
+            "one snapshot",
+            ("counts", "list<int32>", "draws so far of every transition; entry i is transition i"),
+        ),
+        _table(
+            "sample_fit",
+            "one snapshot",
+            ("sampler", "str", "name of the sampler"),
+            ("transitions", "int64", "transitions added so far"),
+            ("draws", "int64", "draws so far"),
+            ("chi_square", "float64", "mean of (count - expected)^2 / variance; expectation 1"),
+            ("z", "float64", "(chi_square - 1) / its standard deviation; NaN if unknown"),
+        ),
+        _table(
+            "features",
+            "one sampled transition of the buffer",
+            ("transition", "int64", "transition"),
+            ("age", "int64", "its age in environment steps; the newest has age 0"),
+            ("reward", "float32", "its reward"),
+            ("q", "float32", "Q(s, a) of the online critic's first twin"),
+            ("td_error", "float32", "target minus q"),
+            ("features", "list<float32>", "penultimate features of that twin"),
+        ),
+        _table(
+            "srank",
+            "one member of one critic",
+            _CRITIC,
+            _MEMBER,
+            ("srank", "int32", "effective rank of the penultimate features"),
+            ("width", "int32", "number of features, the largest rank possible"),
+        ),
+        _table(
+            "norms",
+            "one network",
+            ("network", "str", "actor, online, offline or value"),
+            ("parameters", "int64", "number of parameters"),
+            ("parameter_norm", "float64", "Euclidean norm of all parameters"),
+            ("gradient_norm", "float64", "Euclidean norm of the gradient of the mean loss"),
+            ("feature_norm", "float64", "mean Euclidean norm of the penultimate features"),
+        ),
+        _table(
+            "churn",
+            "one interval between two measurements on the same probe batch",
+            ("batch", "int32", "number of the probe batch: a new one is drawn in each window"),
+            ("updates", "int64", "updates made in the interval"),
+            ("changes", "int32", "resets and expansions in the interval"),
+            ("policy_churn", "float64", "mean over states of |change of the mean action|"),
+            ("q_churn", "float64", "mean |change of Q|, Q the mean of the online twins"),
+            ("q_churn_scaled", "float64", "q_churn / standard deviation of Q before"),
+        ),
+        _table(
+            "overestimation",
+            "one evaluation",
+            ("states", "int64", "states of the evaluation episodes that were compared"),
+            ("q", "float64", "mean Q(s, a), the smaller of the online twins"),
+            ("mc_return", "float64", "mean discounted return that followed"),
+            ("entropy_return", "float64", "mean discounted entropy bonus that followed"),
+            ("bias", "float64", "q - mc_return"),
+            ("soft_bias", "float64", "q - mc_return - entropy_return: what SAC's Q estimates"),
+            ("tail", "float64", "mean weight of the bootstrapped tail of truncated episodes"),
+        ),
+        _table(
+            "validation",
+            "one critic at one evaluation",
+            _CRITIC,
+            ("count", "int64", "transitions of the evaluation episodes"),
+            ("mean", "float64", "mean training loss on them: they are never trained on"),
+            ("std", "float64", "population standard deviation of the loss"),
+            ("target_variance", "float64", "population variance of the regression target"),
+            ("scaled", "float64", "mean / target_variance; NaN if the variance is 0"),
+        ),
+        _table(
+            "plasticity",
+            "one critic",
+            _CRITIC,
+            ("score", "float64", "1 - loss_end / loss_start; 1 is a perfect fit, 0 none"),
+            ("area", "float64", "mean over the steps of loss / loss_start; small is fast"),
+            ("loss_start", "float64", "standardised squared error on random targets, before"),
+            ("loss_end", "float64", "the same after the fitting steps"),
+        ),
+    )
+}
+
+
+def conform(name: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns checked against the table `name` and converted to its types, in its order.
+
+    Raises:
+        ValueError: a column is missing or unknown.
+    """
+    table = TABLES[name]
+    wanted = {column.name for column in table.columns}
+    if wanted != set(columns):
+        missing, extra = sorted(wanted - set(columns)), sorted(set(columns) - wanted)
+        raise ValueError(f"table {name}: missing columns {missing}, unknown columns {extra}")
+    return {column.name: _typed(columns[column.name], column.dtype) for column in table.columns}
+
+
+def _typed(values: Any, dtype: str) -> Any:
+    if dtype.startswith("list<"):
+        return [np.asarray(row, dtype=dtype[5:-1]) for row in values]
+    return np.asarray(values, dtype=str if dtype == "str" else dtype)

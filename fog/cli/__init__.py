@@ -1,0 +1,82 @@
+"""The `fog` command: finds the subcommand, and turns user errors into one line and an exit code.
+
+Subcommands are imported only when called, because `fog --help` must not wait for torch. Packages
+beside this one add commands through the entry point group `fog.commands`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+
+from fog import __version__
+from fog.errors import UserError
+from fog.options import unknown
+
+Command = Callable[[Sequence[str]], int]
+
+BUILT_IN = {
+    "doctor": ("fog.cli.doctor", "what works on this machine: suites, GL, device, threads"),
+    "tasks": ("fog.cli.listing", "the paper's 41 tasks"),
+    "variants": ("fog.cli.listing", "the named agents and ablations"),
+    "train": ("fog.cli.train", "train one agent, with probes"),
+}
+
+
+def _plugins() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group="fog.commands")}
+
+
+def _usage() -> str:
+    rows = [(name, summary) for name, (_, summary) in BUILT_IN.items()]
+    for name, entry in sorted(_plugins().items()):
+        rows.append((name, f"from {entry.value.partition(':')[0]}"))
+    lines = "\n".join(f"  {name:<10} {summary}" for name, summary in rows)
+    return (
+        "usage: fog COMMAND [options]\n\n"
+        "Train FoG and the agents it is compared with, and look inside them.\n\n"
+        f"commands:\n{lines}\n\n"
+        "`fog COMMAND --help` explains a command. First steps:\n"
+        "  fog doctor\n"
+        "  fog train --task cartpole-swingup --variant fog --scale 0.02 --width 64\n"
+    )
+
+
+def _load(name: str) -> Command:
+    if name in BUILT_IN:
+        module = importlib.import_module(BUILT_IN[name][0])
+        command: Command = getattr(module, name)
+        return command
+    plugins = _plugins()
+    if name in plugins:
+        plugin: Command = plugins[name].load()
+        return plugin
+    raise unknown("command", name, [*BUILT_IN, *plugins])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the `fog` command and return its exit code.
+
+    0 success, 2 bad input (one line on standard error), 3 the run diverged, 130 interrupted.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in {"-h", "--help", "help"}:
+        print(_usage())
+        return 0
+    if arguments[0] in {"-V", "--version"}:
+        print(f"fog {__version__}")
+        return 0
+    try:
+        return _load(arguments[0])(arguments[1:])
+    except UserError as error:
+        print(f"fog: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of a pipe, such as `head`, has seen enough.
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        print("fog: interrupted", file=sys.stderr)
+        return 130

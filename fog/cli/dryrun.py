@@ -1,0 +1,65 @@
+"""`fog train --dry-run`: the whole experiment on one screen before anything starts."""
+
+from __future__ import annotations
+
+from gymnasium.spaces import flatdim
+
+from fog import configfile, envs, rundir
+from fog.agents import build_agent
+from fog.cli.table import render
+from fog.cli.train import never
+from fog.config import Config
+from fog.device import compiles, device_of
+from fog.schedule import UpdateSchedule, timeline
+
+
+def describe(config: Config) -> str:
+    """Settings, timeline, parameter counts and memory of a run, as text."""
+    device = device_of(config)
+    env = envs.make(config.run.task, config.run.seed)
+    obs_dim, act_dim = flatdim(env.observation_space), flatdim(env.action_space)
+    env.close()
+    return "\n\n".join(
+        [
+            f"run directory: {rundir.path_of(config)}",
+            configfile.to_yaml(config).rstrip(),
+            _lifecycle(config),
+            _size(config, obs_dim, act_dim),
+            f"device: {device}, compiled: {'yes' if compiles(config, device) else 'no'}",
+        ]
+    )
+
+
+def _lifecycle(config: Config) -> str:
+    plan = timeline(config)
+    updates = UpdateSchedule(config.agent.replay_ratio, config.run.warmup_steps)
+    lines = [f"lifecycle ({updates.total(config.run.steps)} updates in all):"]
+    lines += [
+        f"  step {event.env_step:>8}  {event.kind:<9}  {event.detail}" for event in plan.events
+    ]
+    lines += [f"  {never(event)}" for event in plan.unreached]
+    return "\n".join(lines)
+
+
+def _size(config: Config, obs_dim: int, act_dim: int) -> str:
+    agent = build_agent(config, obs_dim, act_dim, device_of(config), False)
+    rows = []
+    depths = range(config.network.initial_depth, config.network.maximal_depth + 1)
+    for depth in depths:
+        if depth > config.network.initial_depth:
+            agent.expand()
+        counts = agent.parameter_counts()
+        rows.append([str(depth), str(agent.dense_layers), f"{agent.critic_lr:.3g}"])
+        rows[-1] += [f"{counts['total']:,}", f"{counts['trainable']:,}"]
+    table = render(
+        ["depth", "dense layers", "critic lr", "parameters", "trainable"],
+        rows,
+        right=frozenset(range(5)),
+    )
+    transition = 4 * (obs_dim + act_dim + 3)
+    megabytes = transition * config.replay.capacity / 1e6
+    return (
+        f"observation {obs_dim}, action {act_dim}; replay of {config.replay.capacity} transitions "
+        f"takes about {megabytes:.0f} MB\n"
+        "parameters count every network, targets included; V has no target:\n" + table
+    )

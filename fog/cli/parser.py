@@ -1,0 +1,127 @@
+"""Argument parsing whose errors are one line, and config settings as typed flags."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import types
+import typing
+from collections.abc import Sequence
+from typing import Any, Literal, NoReturn
+
+from fog.config import GROUPS, Config
+from fog.errors import UserError
+from fog.options import describe, hints, unknown
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that raises `UserError` in place of printing its usage and exiting."""
+
+    def __init__(self, command: str, summary: str, **options: Any) -> None:
+        super().__init__(
+            prog=f"fog {command}",
+            description=summary,
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+                prog, max_help_position=32, width=100
+            ),
+            allow_abbrev=False,
+            **options,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the parser's complaint as a user error."""
+        raise UserError(f"{message}; `{self.prog} --help` lists the options")
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Parse all of `argv`; a flag that does not exist is named with the nearest one."""
+        namespace, rest = self.parse_known_args(argv)
+        if rest:
+            flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+            stray = next((item for item in rest if item.startswith("-")), rest[0])
+            if not stray.startswith("-"):
+                raise UserError(f"unexpected argument {stray!r}; `{self.prog} --help` shows usage")
+            raise unknown("option", stray.partition("=")[0], flags)
+        return namespace
+
+
+def integer(text: str) -> int:
+    """An integer as people write large ones: 100000, 100_000 or 1e5."""
+    try:
+        return int(text)
+    except ValueError:
+        value = float(text)
+        if value != int(value):
+            raise ValueError(text) from None
+        return int(value)
+
+
+_READERS: dict[Any, Any] = {int: integer, float: float, str: str}
+
+
+def _reader(hint: Any) -> Any:
+    if typing.get_origin(hint) is types.UnionType:
+        inner = next(kind for kind in typing.get_args(hint) if kind is not type(None))
+        return lambda text: None if text == "none" else _READERS[inner](text)
+    return _READERS[hint]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(str(item) for item in value) or "none"
+    return "none" if value is None else str(value)
+
+
+def add_settings(parser: argparse.ArgumentParser, defaults: Config) -> None:
+    """Add every setting of the config as a flag, with its resolved default in the help.
+
+    Only flags that were given appear in the parsed namespace, so that a default is never mistaken
+    for a wish.
+    """
+    for name, cls in GROUPS.items():
+        group = parser.add_argument_group(name, (cls.__doc__ or "").partition("\n")[0])
+        for item in dataclasses.fields(cls):
+            hint, default = hints(cls)[item.name], getattr(getattr(defaults, name), item.name)
+            text = f"{item.metadata['help']} [{_shown(default)}]".replace("%", "%%")
+            flag = "--" + item.name.replace("_", "-")
+            options: dict[str, Any] = {"default": argparse.SUPPRESS, "help": text}
+            if hint is bool:
+                options["action"] = argparse.BooleanOptionalAction
+            elif typing.get_origin(hint) is tuple:
+                options |= {"nargs": "*", "metavar": "X", "type": _items(typing.get_args(hint)[0])}
+            elif typing.get_origin(hint) is Literal:
+                options |= {"choices": typing.get_args(hint)}
+            else:
+                options |= {"type": _named(_reader(hint), hint), "metavar": "X"}
+            group.add_argument(flag, **options)
+
+
+def _named(read: Any, hint: Any) -> Any:
+    """A reader whose complaint says what was expected and what came."""
+
+    def reader(text: str) -> Any:
+        try:
+            return read(text)
+        except (ValueError, OverflowError):
+            raise argparse.ArgumentTypeError(f"expected {describe(hint)}, got {text!r}") from None
+
+    return reader
+
+
+def _items(hint: Any) -> Any:
+    """Read list items given as `a b` or `a,b`; `none` is the empty list."""
+    read = _named(_READERS[hint], hint)
+
+    def reader(text: str) -> list[Any]:
+        return [] if text == "none" else [read(part) for part in text.split(",") if part]
+
+    return reader
+
+
+def settings(namespace: argparse.Namespace) -> dict[str, Any]:
+    """The settings that were given on the command line, by bare name."""
+    flat = Config().flat()
+    given = {name: at for name, at in vars(namespace).items() if name in flat}
+    return {
+        name: tuple(item for part in at for item in part) if isinstance(at, list) else at
+        for name, at in given.items()
+    }

@@ -1,0 +1,109 @@
+"""`fog train`: from flags to a run directory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fog import configfile, rundir, variants
+from fog.cli.parser import Parser, add_settings, settings
+from fog.config import Config
+from fog.errors import ConfigError
+from fog.schedule import Planned, timeline
+
+_SUMMARY = """Train one agent on one task, with probes on if asked, into its own run directory.
+
+Settings come from the task, the variant and the scale, then --config, then the flags below, which
+mean what they say and are not scaled. Values in brackets are what the run would use."""
+
+EXIT_CODES = {"finished": 0, "diverged": 3, "interrupted": 130}
+
+
+def _parser(defaults: Config) -> Parser:
+    parser = Parser("train", _SUMMARY, usage="fog train --task T [--variant V] [options]")
+    actions = parser.add_argument_group("actions")
+    actions.add_argument("--config", metavar="FILE", type=Path, help="settings from a YAML file")
+    actions.add_argument("--resume", action="store_true", help="go on with an interrupted run")
+    actions.add_argument("--dry-run", action="store_true", help="show what would run, and stop")
+    add_settings(parser, defaults)
+    return parser
+
+
+def configure(argv: Sequence[str]) -> tuple[Config, argparse.Namespace]:
+    """The config and the actions that a command line asks for."""
+    wants_help = any(item in ("-h", "--help") for item in argv)
+    plain = [item for item in argv if item not in ("-h", "--help")]
+    first, _ = _parser(Config()).parse_known_args(plain)
+    filed = configfile.read_settings(first.config) if first.config else {}
+    given = settings(first)
+    for name in ("task", "variant", "scale"):
+        if name in filed and given.get(name, filed[name]) != filed[name]:
+            raise ConfigError(
+                f"{name}: --{name} {given[name]} contradicts {first.config}, which says "
+                f"{filed[name]}; change the file or drop the flag"
+            )
+    wishes: dict[str, Any] = filed | given
+    if "task" not in wishes and not wants_help:
+        raise ConfigError("no task given: add --task, for example --task cartpole-swingup")
+    named = {name: wishes.pop(name, getattr(Config().run, name)) for name in _NAMED}
+    if wants_help:
+        _parser(variants.resolve(**named)).print_help()
+        raise SystemExit(0)
+    _parser(Config()).parse(argv)
+    return variants.resolve(**named, **wishes), first
+
+
+_NAMED = ("task", "variant", "scale")
+
+
+def train(argv: Sequence[str]) -> int:
+    """Train, resume, or show what would be trained."""
+    config, actions = configure(argv)
+    from fog import probing
+
+    probing.chosen(config.run.probes)
+    if actions.dry_run:
+        from fog.cli.dryrun import describe
+
+        print(describe(config))
+        return 0
+    _announce(config, resume=actions.resume)
+    from fog import training
+
+    run = training.train(config, resume=actions.resume, quiet=False)
+    _conclude(run.status, run.directory, run.final_return, argv)
+    return EXIT_CODES[run.status]
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _announce(config: Config, *, resume: bool) -> None:
+    run = config.run
+    verb = "Resuming" if resume else "Training"
+    size = f"{run.steps} steps, scale {run.scale:g}"
+    _say(f"{verb} {run.variant} on {run.task}, seed {run.seed}, {size}")
+    _say(f"into {rundir.path_of(config)}")
+    for planned in timeline(config).unreached:
+        _say(f"note: {never(planned)}")
+
+
+def never(planned: Planned) -> str:
+    """One line about an event that the schedule names and the run never reaches."""
+    what = f"{planned.kind} at step {planned.env_step}"
+    return f"{what} never happens: {planned.reason}"
+
+
+def _conclude(status: str, directory: Path, final: float | None, argv: Sequence[str]) -> None:
+    shown = "none" if final is None else f"{final:.1f}"
+    if status == "finished":
+        _say(f"Finished. Last evaluation return {shown}. Everything is in {directory}")
+    elif status == "diverged":
+        _say(f"Diverged: see {directory / 'events.csv'}; the last finite checkpoint is kept")
+    else:
+        command = " ".join(["fog train", *argv, *([] if "--resume" in argv else ["--resume"])])
+        _say(f"Interrupted, everything is saved. Go on with: {command}")

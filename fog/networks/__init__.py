@@ -1,0 +1,49 @@
+"""Networks as pure functions of parameter trees: residual critics, a plain actor.
+
+A tree is a flat dictionary of tensors. Its shape says everything about the network: input size,
+width, ensemble size and depth, so growing a critic is adding keys.
+"""
+
+from fog.networks.actor import actor_forward, actor_shapes, init_actor
+from fog.networks.critic import (
+    Shapes,
+    block_shapes,
+    critic_forward,
+    critic_shapes,
+    dense_layers,
+    depth_of,
+    grow_critic,
+    init_critic,
+    members,
+)
+from fog.networks.layers import Activation, Params, Tap
+from fog.networks.policy import (
+    GaussianAction,
+    gaussian_log_density,
+    sample_action,
+)
+from fog.networks.taps import Recorder, actor_layers, critic_layers
+
+__all__ = [
+    "Activation",
+    "GaussianAction",
+    "Params",
+    "Recorder",
+    "Shapes",
+    "Tap",
+    "actor_forward",
+    "actor_layers",
+    "actor_shapes",
+    "block_shapes",
+    "critic_forward",
+    "critic_layers",
+    "critic_shapes",
+    "dense_layers",
+    "depth_of",
+    "gaussian_log_density",
+    "grow_critic",
+    "init_actor",
+    "init_critic",
+    "members",
+    "sample_action",
+]

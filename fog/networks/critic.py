@@ -1,0 +1,152 @@
+"""The growable critic: an ensemble of residual networks evaluated as one batched product.
+
+Each member is BRO's network: a stem act(LN(Dense(x))), then residual blocks
+x + LN(Dense(act(LN(Dense(x))))), then a linear head. Every tensor has a leading ensemble dimension
+E. The online twins of SAC are E = 2; OBAC stacks online and offline twins as E = 4; the state value
+V is E = 1 and sees the observation only.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fog.networks.layers import (
+    GAIN,
+    Activation,
+    Params,
+    Tap,
+    activate,
+    layer_norm,
+    orthogonal,
+)
+
+_PARTS = ("bias", "scale", "offset")
+
+Shapes: TypeAlias = dict[str, tuple[int, ...]]
+"""Shape of every tensor of a tree, for counting and checking without allocating."""
+
+
+def critic_shapes(ensemble: int, input_dim: int, width: int, depth: int) -> Shapes:
+    """The tree of a critic with `depth` blocks."""
+    shapes = _dense_shapes("stem", ensemble, input_dim, width)
+    for index in range(depth):
+        shapes |= block_shapes(index, ensemble, width)
+    return shapes | {"head.weight": (ensemble, width, 1), "head.bias": (ensemble, 1, 1)}
+
+
+def block_shapes(index: int, ensemble: int, width: int) -> Shapes:
+    """The tree of residual block `index`."""
+    inner, outer = block_keys(index)
+    return _dense_shapes(inner, ensemble, width, width) | _dense_shapes(
+        outer, ensemble, width, width
+    )
+
+
+def init_critic(rng: np.random.Generator, shapes: Shapes) -> Params:
+    """Fresh values for a critic or a block.
+
+    Orthogonal weights of gain sqrt(2) including the head, zero biases, LayerNorm as the identity.
+    """
+    params: Params = {}
+    for name, shape in shapes.items():
+        if name.endswith(".weight"):
+            ensemble, fan_in, fan_out = shape
+            drawn = [orthogonal(rng, fan_in, fan_out, GAIN) for _ in range(ensemble)]
+            params[name] = torch.from_numpy(np.stack(drawn))
+        else:
+            params[name] = torch.full(shape, 1.0 if name.endswith(".scale") else 0.0)
+    return params
+
+
+def block_keys(index: int) -> tuple[str, str]:
+    """Names of the two dense layers of a block: the inner one is followed by the activation."""
+    return f"block{index}.inner", f"block{index}.outer"
+
+
+def depth_of(params: Params) -> int:
+    """Number of residual blocks: a property of the tree."""
+    depth = 0
+    while f"block{depth}.inner.weight" in params:
+        depth += 1
+    return depth
+
+
+def dense_layers(depth: int) -> int:
+    """Hidden dense layers of a critic with `depth` blocks: stem and two per block.
+
+    The linear head is not counted (it has no LayerNorm), so FoG's critics go from 5 to 7 to 9 and
+    those of the motivating example from 3 to 5 to 7.
+    """
+    return 1 + 2 * depth
+
+
+def grow_critic(params: Params, block: Params) -> Params:
+    """The critic with `block` appended on the residual path, before the head.
+
+    Old tensors are the same objects as before, so nothing about them can change. The function
+    computed does change: the paper's expansion does not preserve it.
+
+    Raises:
+        ValueError: `block` is not the next block of this critic.
+    """
+    ensemble, _, width = params["stem.weight"].shape
+    expected = block_shapes(depth_of(params), ensemble, width)
+    if {name: tuple(tensor.shape) for name, tensor in block.items()} != expected:
+        raise ValueError(f"block does not fit: expected {expected}")
+    return params | block
+
+
+def members(params: Params, start: int, stop: int) -> Params:
+    """Members `start` to `stop` of the ensemble, as views."""
+    return {name: tensor[start:stop] for name, tensor in params.items()}
+
+
+def critic_forward(
+    params: Params, inputs: Tensor, activation: Activation, tap: Tap | None = None
+) -> Tensor:
+    """Evaluate every member.
+
+    Args:
+        params: a critic's tree.
+        inputs: (B, input_dim), the same for every member, or (E, B, input_dim).
+        activation: name of the activation.
+        tap: called with (name, output) of every hidden dense layer and of the last residual sum
+            ("features"); the network continues with what it returns. The stem and the inner
+            layers of the blocks are seen after their activation; the outer layers have none and
+            are seen after their LayerNorm, before they are added to the residual path.
+
+    Returns:
+        Values of shape (E, B).
+    """
+    if inputs.dim() == 2:
+        inputs = inputs.expand(params["stem.weight"].shape[0], -1, -1)
+    x = activate(_dense_norm(params, "stem", inputs), activation)
+    if tap is not None:
+        x = tap("stem", x)
+    for index in range(depth_of(params)):
+        inner, outer = block_keys(index)
+        h = activate(_dense_norm(params, inner, x), activation)
+        if tap is not None:
+            h = tap(inner, h)
+        h = _dense_norm(params, outer, h)
+        if tap is not None:
+            h = tap(outer, h)
+        x = x + h
+    if tap is not None:
+        x = tap("features", x)
+    values = torch.baddbmm(params["head.bias"], x, params["head.weight"])
+    return values.squeeze(-1).to(x.dtype)
+
+
+def _dense_norm(params: Params, key: str, x: Tensor) -> Tensor:
+    h = torch.baddbmm(params[f"{key}.bias"], x, params[f"{key}.weight"])
+    return layer_norm(h, params[f"{key}.scale"], params[f"{key}.offset"])
+
+
+def _dense_shapes(key: str, ensemble: int, fan_in: int, fan_out: int) -> Shapes:
+    shapes: Shapes = {f"{key}.weight": (ensemble, fan_in, fan_out)}
+    return shapes | {f"{key}.{part}": (ensemble, 1, fan_out) for part in _PARTS}

@@ -1,0 +1,47 @@
+"""The tanh-squashed Gaussian policy of SAC, with noise passed in."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+class GaussianAction(NamedTuple):
+    """A sampled action with the Gaussian it came from.
+
+    Attributes:
+        action: squashed action in (-1, 1), (B, act_dim).
+        log_prob: log density of the squashed action, (B,).
+        mean: mean before squashing, (B, act_dim).
+        log_std: clipped log standard deviation, (B, act_dim).
+    """
+
+    action: Tensor
+    log_prob: Tensor
+    mean: Tensor
+    log_std: Tensor
+
+
+def sample_action(mean: Tensor, log_std: Tensor, noise: Tensor) -> GaussianAction:
+    """Reparameterised sample a = tanh(mean + std * noise) and its log density."""
+    before = mean + log_std.exp() * noise
+    gaussian = -0.5 * noise.square() - log_std - _LOG_SQRT_2PI
+    density = (gaussian - _log_tanh_slope(before)).sum(dim=-1)
+    return GaussianAction(torch.tanh(before), density, mean, log_std)
+
+
+def gaussian_log_density(mean: Tensor, log_std: Tensor, at: Tensor) -> Tensor:
+    """Log density of the unsquashed Gaussian at `at`, per dimension."""
+    noise = (at - mean) * (-log_std).exp()
+    return -0.5 * noise.square() - log_std - _LOG_SQRT_2PI
+
+
+def _log_tanh_slope(x: Tensor) -> Tensor:
+    """log(1 - tanh(x)^2), stable for large |x| where the difference itself rounds to zero."""
+    return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))

@@ -1,0 +1,60 @@
+"""Looking inside a network: every hidden layer's output, and gradients with respect to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from fog.networks.actor import actor_forward
+from fog.networks.critic import critic_forward
+from fog.networks.layers import Activation, Params
+
+
+class Recorder:
+    """A tap that keeps what it sees and adds a perturbation where one is given.
+
+    With zeros that require gradients as perturbation, the gradient of a loss with respect to the
+    perturbation is the gradient with respect to the layer's output, which is what the
+    gradient-based dormancy score needs.
+    """
+
+    def __init__(self, perturbation: Mapping[str, Tensor] | None = None) -> None:
+        self.layers: dict[str, Tensor] = {}
+        self._perturbation = perturbation or {}
+
+    def __call__(self, name: str, output: Tensor) -> Tensor:
+        """Record `output`, perturbed if a perturbation of that name was given."""
+        if name in self._perturbation:
+            output = output + self._perturbation[name]
+        self.layers[name] = output
+        return output
+
+
+def critic_layers(
+    params: Params,
+    inputs: Tensor,
+    activation: Activation,
+    perturbation: Mapping[str, Tensor] | None = None,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Values (E, B) and every hidden output (E, B, width) in order of depth.
+
+    Names: "stem", "block<i>.inner" (both after the activation), "block<i>.outer" (LayerNorm output
+    before the residual sum) and "features" (the penultimate representation).
+    """
+    recorder = Recorder(perturbation)
+    values = critic_forward(params, inputs, activation, recorder)
+    return values, recorder.layers
+
+
+def actor_layers(
+    params: Params,
+    obs: Tensor,
+    activation: Activation,
+    log_std_bounds: tuple[float, float],
+    perturbation: Mapping[str, Tensor] | None = None,
+) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
+    """(mean, log_std) and the outputs of "hidden0" and "hidden1" after their activation."""
+    recorder = Recorder(perturbation)
+    gaussian = actor_forward(params, obs, activation, log_std_bounds, recorder)
+    return gaussian, recorder.layers

@@ -1,0 +1,106 @@
+"""Progress of a long run: a bar on a terminal, a line now and then in a log file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Protocol, TextIO
+
+from tqdm import tqdm
+
+_LOG_INTERVAL = 30.0
+
+
+class Reporter(Protocol):
+    """Where a run says how far it is."""
+
+    def advance(self, env_step: int, note: dict[str, str]) -> None:
+        """`env_step` steps are made; `note` holds what else to show."""
+
+    def say(self, line: str) -> None:
+        """Print a line without tearing the bar."""
+
+    def close(self) -> None:
+        """Leave the terminal tidy."""
+
+
+class Silent:
+    """Says nothing: for notebooks and other libraries."""
+
+    def advance(self, env_step: int, note: dict[str, str]) -> None:
+        """Ignore."""
+
+    def say(self, line: str) -> None:
+        """Ignore."""
+
+    def close(self) -> None:
+        """Ignore."""
+
+
+class Bar:
+    """A tqdm bar with steps per second and the time left."""
+
+    def __init__(self, total: int, initial: int, title: str, stream: TextIO) -> None:
+        self._bar = tqdm(
+            total=total,
+            initial=initial,
+            desc=title,
+            unit="step",
+            file=stream,
+            dynamic_ncols=True,
+            smoothing=0.05,
+            mininterval=0.5,
+        )
+
+    def advance(self, env_step: int, note: dict[str, str]) -> None:
+        """Move the bar to `env_step`."""
+        self._bar.set_postfix(note, refresh=False)
+        self._bar.update(env_step - self._bar.n)
+
+    def say(self, line: str) -> None:
+        """Print above the bar."""
+        self._bar.write(line, file=self._bar.fp)
+
+    def close(self) -> None:
+        """Finish the bar's line."""
+        self._bar.close()
+
+
+class Lines:
+    """One line every half minute, for logs that no terminal shows."""
+
+    def __init__(self, total: int, initial: int, title: str, stream: TextIO) -> None:
+        self._total = total
+        self._initial = initial
+        self._title = title
+        self._stream = stream
+        self._began = time.monotonic()
+        self._last = self._began
+
+    def advance(self, env_step: int, note: dict[str, str]) -> None:
+        """Print a line if the last one is old or the run is at its end."""
+        now = time.monotonic()
+        if now - self._last < _LOG_INTERVAL and env_step < self._total:
+            return
+        self._last = now
+        rate = (env_step - self._initial) / max(now - self._began, 1e-9)
+        left = tqdm.format_interval((self._total - env_step) / rate) if rate > 0 else "?"
+        notes = " ".join(f"{key}={value}" for key, value in note.items())
+        self.say(
+            f"{self._title}: step {env_step}/{self._total} ({env_step / self._total:.0%}), "
+            f"{rate:.1f} steps/s, {left} left, {notes}"
+        )
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        print(line, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Nothing to tidy."""
+
+
+def reporter(total: int, initial: int, title: str, stream: TextIO | None = None) -> Reporter:
+    """A bar where someone watches, lines where nobody does."""
+    where = sys.stderr if stream is None else stream
+    kind = Bar if where.isatty() else Lines
+    return kind(total, initial, title, where)

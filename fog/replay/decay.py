@@ -1,0 +1,125 @@
+"""Experience replay decay: exact sampling by age at a cost that the buffer's size does not enter.
+
+The paper weights transition i at time t by w(a) = max(tau, q^a) with q = 1 - epsilon and age
+a = t - i in environment steps (section 3.2), and draws it with probability w / sum(w). The weight
+depends on the age alone and ages are 0 .. n-1, so the law is known in closed form: q^a for the k
+youngest ages, tau for the rest, where k counts the ages with q^a >= tau. With
+
+    G = sum_{a<k} q^a = (1 - q^k) / epsilon        (mass of the geometric part)
+    F = tau * (n - k)                              (mass of the floor)
+
+and u uniform on [0, G + F), the inverse of the distribution function is
+
+    u <  G:  a = floor( ln(1 - u * epsilon) / ln q )
+    u >= G:  a = k + floor( (u - G) / tau )
+
+`log1p` and `expm1` keep every digit for epsilon down to 1e-7 and below.
+"""
+
+from __future__ import annotations
+
+from math import expm1, log, log1p
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fog.errors import ConfigError
+from fog.replay.batch import FloatArray
+from fog.replay.sampler import Probabilities, Sampler
+from fog.replay.storage import IntArray
+
+# Largest float below 1: keeps ln(1 - u * epsilon) finite where u * epsilon rounds to 1.
+_BELOW_ONE = 1.0 - 2.0**-53
+
+
+class DecayLaw:
+    """The weight max(tau, (1 - epsilon)^age) and its sums."""
+
+    def __init__(self, epsilon: float, tau: float) -> None:
+        """Check the two settings.
+
+        Args:
+            epsilon: Decay per environment step, in [0, 1]; 0 is uniform replay.
+            tau: Floor of the weight, in [0, 1]; 1 is uniform replay, 0 is no floor.
+        """
+        if not 0.0 <= epsilon <= 1.0:
+            raise ConfigError(f"decay epsilon must lie in [0, 1], not {epsilon}")
+        if not 0.0 <= tau <= 1.0:
+            raise ConfigError(f"decay tau must lie in [0, 1], not {tau}")
+        self.epsilon = epsilon
+        self.tau = tau
+        self.log_q = log1p(-epsilon) if epsilon < 1.0 else -np.inf
+
+    def geometric_ages(self, n: int) -> int:
+        """How many of the ages 0 .. n-1 lie on the geometric part (k above)."""
+        if self.epsilon == 0.0:
+            return n
+        if self.epsilon == 1.0:
+            return 1
+        if self.tau == 0.0:
+            return n
+        last = log(self.tau) / self.log_q
+        return n if last >= n else int(last) + 1
+
+    def masses(self, n: int) -> tuple[int, float, float]:
+        """k, G and F for a buffer of n transitions."""
+        k = self.geometric_ages(n)
+        geometric = float(k) if self.epsilon == 0.0 else -expm1(k * self.log_q) / self.epsilon
+        return k, geometric, self.tau * (n - k)
+
+    def weights(self, ages: IntArray) -> NDArray[np.float64]:
+        """The weight of each age, straight from the definition."""
+        powers = np.power(1.0 - self.epsilon, ages.astype(np.float64))
+        if 0.0 < self.epsilon < 1.0:
+            powers = np.exp(ages * self.log_q)
+        return np.maximum(self.tau, powers)
+
+    def ages(self, uniforms: NDArray[np.float64], n: int) -> IntArray:
+        """Turn uniforms on [0, 1) into ages by the inverse distribution function.
+
+        Args:
+            uniforms: One number per draw; overwritten.
+            n: Transitions in the buffer.
+        """
+        k, geometric, floor = self.masses(n)
+        total = geometric + floor
+        if self.epsilon == 0.0:
+            uniforms *= total
+            return np.minimum(uniforms, n - 1, out=uniforms).astype(np.int64)
+        ages = uniforms * (-total * self.epsilon)
+        np.maximum(ages, -min(geometric * self.epsilon, _BELOW_ONE), out=ages)
+        np.log1p(ages, out=ages)
+        ages *= 1.0 / self.log_q
+        if total > geometric:
+            on_floor = uniforms >= geometric / total
+            uniforms *= total / self.tau
+            uniforms += k - geometric / self.tau
+            np.copyto(ages, uniforms, where=on_floor)
+        return np.minimum(ages, n - 1, out=ages).astype(np.int64)
+
+
+class DecaySampler(Sampler):
+    """Draws transition i of a buffer with `added` additions by its age `added - 1 - i`."""
+
+    name = "decay"
+
+    def __init__(self, rng: np.random.Generator, epsilon: float, tau: float) -> None:
+        """See `DecayLaw` for the settings."""
+        super().__init__(rng)
+        self.law = DecayLaw(epsilon, tau)
+
+    def draw(
+        self, batches: int, batch_size: int, oldest: int, added: int
+    ) -> tuple[IntArray, FloatArray | None]:
+        """See `Sampler.draw`."""
+        ages = self.law.ages(self.rng.random((batches, batch_size)), added - oldest)
+        return np.subtract(added - 1, ages, out=ages), None
+
+    def probabilities(self, oldest: int, added: int) -> Probabilities:
+        """w / sum(w), weight by weight."""
+        weights = self.law.weights(np.arange(added - oldest - 1, -1, -1))
+        return np.asarray(weights / weights.sum())
+
+    def settings(self) -> dict[str, float]:
+        """See `Sampler.settings`."""
+        return {"epsilon": self.law.epsilon, "tau": self.law.tau}

@@ -1,0 +1,83 @@
+"""What a sampler is, and the simplest one.
+
+A sampler chooses transition ids; it never sees observations. `oldest` and `added` bound the stored
+ids: `oldest <= id < added`. Draws are independent, with replacement, from the law that
+`probabilities` states, which is what the tests check them against.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fog.replay.batch import FloatArray
+from fog.replay.storage import IntArray
+from fog.seeding import get_state, set_state
+
+Probabilities = NDArray[np.float64]
+
+
+class Sampler(ABC):
+    """Base class of all samplers."""
+
+    name: ClassVar[str]
+    feedback: ClassVar[bool] = False
+    """True if a draw depends on earlier draws: then draw one batch per update."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        """Keep the replay's own random stream, for example `fog.seeding.generator(0, "replay")`."""
+        self.rng = rng
+
+    @abstractmethod
+    def draw(
+        self, batches: int, batch_size: int, oldest: int, added: int
+    ) -> tuple[IntArray, FloatArray | None]:
+        """Draw (batches, batch_size) ids; importance weights alike, or None if all are 1."""
+
+    @abstractmethod
+    def probabilities(self, oldest: int, added: int) -> Probabilities:
+        """The exact law of the next draw over ids `oldest .. added - 1`, in O(n): for checks."""
+
+    def add(self, transition: int) -> None:  # noqa: B027 - most samplers need no notice
+        """Take notice of a new transition."""
+
+    def update(self, ids: IntArray, td_errors: NDArray[Any], oldest: int) -> None:  # noqa: B027
+        """Take notice of the critic's TD errors of drawn transitions."""
+
+    def settings(self) -> dict[str, float]:
+        """The numbers that define the law; a checkpoint restores only into equal ones."""
+        return {}
+
+    def scalars(self) -> dict[str, Any]:
+        """Plain data that a checkpoint must carry."""
+        return {"rng": get_state(self.rng)}
+
+    def array(self, oldest: int, added: int) -> NDArray[np.float64] | None:
+        """One number per stored transition that a checkpoint must carry, or None."""
+        return None
+
+    def restore(
+        self, scalars: dict[str, Any], array: NDArray[np.float64] | None, oldest: int, added: int
+    ) -> None:
+        """Go on from `scalars` and `array` as they were saved."""
+        set_state(self.rng, scalars["rng"])
+
+
+class UniformSampler(Sampler):
+    """Every stored transition is equally likely."""
+
+    name = "uniform"
+
+    def draw(
+        self, batches: int, batch_size: int, oldest: int, added: int
+    ) -> tuple[IntArray, FloatArray | None]:
+        """See `Sampler.draw`."""
+        return self.rng.integers(oldest, added, (batches, batch_size)), None
+
+    def probabilities(self, oldest: int, added: int) -> Probabilities:
+        """1 / size for each."""
+        size = added - oldest
+        return np.full(size, 1.0 / size)

@@ -1,0 +1,184 @@
+"""A ring of transitions in preallocated arrays, each observation stored once.
+
+Transition `i` (0, 1, 2, ... in order of arrival) lives in row `i % rows`. Its next observation is
+the observation of the following row, for that is what the agent saw next. There are `capacity + 1`
+rows: the spare one holds the newest observation, whose action is not known yet, so the newest and
+the oldest transition never share a row and the ring's seam needs no special case. Where an episode
+ends, the following row belongs to another episode; the final observation then sits in a small
+table, one entry per stored episode end.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fog.errors import UserError
+from fog.replay.batch import Columns, FloatArray
+from fog.replay.errors import ReplayError
+
+IntArray = NDArray[np.int64]
+
+# `end` of a row: -1 inside an episode, otherwise 2 * (row in the table of final observations) plus
+# 1 if terminated.
+_INSIDE = -1
+
+
+class Storage:
+    """The arrays of the ring and the rules for writing and gathering rows."""
+
+    def __init__(
+        self,
+        obs_dim: int,
+        act_dim: int,
+        capacity: int,
+        storage: Literal["memory", "memmap"] = "memory",
+        directory: Path | None = None,
+    ) -> None:
+        """Allocate the ring.
+
+        Args:
+            obs_dim: Length of an observation.
+            act_dim: Length of an action.
+            capacity: Transitions kept; older ones are evicted.
+            storage: `memory`, or `memmap` for arrays in files, paged in by the operating system.
+            directory: Where the files of `memmap` go. They are scratch: a checkpoint is complete
+                without them.
+        """
+        for name, value in (("obs_dim", obs_dim), ("act_dim", act_dim), ("capacity", capacity)):
+            if value < 1:
+                raise ReplayError(f"replay {name} must be at least 1, not {value}")
+        if storage not in ("memory", "memmap"):
+            raise ReplayError(f"replay storage must be 'memory' or 'memmap', not {storage!r}")
+        if storage == "memmap" and directory is None:
+            raise ReplayError("replay storage 'memmap' needs a directory for its files")
+        self.obs_dim = obs_dim
+        self.act_dim = act_dim
+        self.capacity = capacity
+        self.rows = capacity + 1
+        if storage == "memmap" and directory is not None:
+            _require_space(directory, self.rows * 4 * (obs_dim + act_dim + 2))
+        where = directory if storage == "memmap" else None
+        self.obs: FloatArray = _allocate("obs", (self.rows, obs_dim), np.float32, where)
+        self.action: FloatArray = _allocate("action", (self.rows, act_dim), np.float32, where)
+        self.reward: FloatArray = _allocate("reward", (self.rows,), np.float32, where)
+        self.end: NDArray[np.int32] = _allocate("end", (self.rows,), np.int32, where)
+        self.finals: FloatArray = np.zeros((16, obs_dim), dtype=np.float32)
+        self._free = list(range(15, -1, -1))
+        self.size = 0
+        self.added = 0
+        self.in_episode = False
+
+    @property
+    def oldest(self) -> int:
+        """Id of the oldest stored transition."""
+        return self.added - self.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (self.obs, self.action, self.reward, self.end, self.finals)
+        return sum(array.nbytes for array in arrays)
+
+    def vector(self, value: ArrayLike, length: int, what: str) -> FloatArray:
+        """`value` as a finite float32 vector, or an error that says what is wrong with it."""
+        try:
+            with np.errstate(over="ignore"):
+                vector = np.asarray(value, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise ReplayError(f"{what} is not an array of numbers: {error}") from None
+        if vector.shape != (length,):
+            raise ReplayError(f"{what} has shape {vector.shape}, but the replay holds ({length},)")
+        if not np.isfinite(vector).all():
+            raise ReplayError(f"{what} is not finite: {vector}; check the environment")
+        return vector
+
+    def begin(self, obs: ArrayLike) -> None:
+        """Start an episode with its first observation."""
+        if self.in_episode:
+            raise ReplayError("an episode is still under way: add its end before beginning another")
+        self.obs[self.added % self.rows] = self.vector(obs, self.obs_dim, "observation")
+        self.in_episode = True
+
+    def append(
+        self,
+        action: FloatArray,
+        reward: float,
+        next_obs: FloatArray,
+        terminated: bool,
+        truncated: bool,
+    ) -> None:
+        """Store a transition that has been checked, evicting the oldest if the ring is full."""
+        row = self.added % self.rows
+        spare = (self.added + 1) % self.rows
+        if self.size == self.capacity:
+            if self.end[spare] != _INSIDE:
+                self._free.append(int(self.end[spare]) >> 1)
+        else:
+            self.size += 1
+        self.action[row] = action
+        self.reward[row] = reward
+        if terminated or truncated:
+            final = self._free_row()
+            self.finals[final] = next_obs
+            self.end[row] = 2 * final + int(terminated)
+            self.in_episode = False
+        else:
+            self.end[row] = _INSIDE
+            self.obs[spare] = next_obs
+        self.added += 1
+
+    def gather(self, ids: IntArray, out: Columns) -> None:
+        """Copy the transitions `ids`, all of them stored, into columns of the same leading shape."""
+        rows = ids % self.rows
+        following = rows + 1
+        following[following == self.rows] = 0
+        # mode="clip" lets numpy write into `out` without a buffer; rows are in range anyway.
+        self.obs.take(rows, axis=0, out=out.obs, mode="clip")
+        self.obs.take(following, axis=0, out=out.next_obs, mode="clip")
+        self.action.take(rows, axis=0, out=out.action, mode="clip")
+        self.reward.take(rows, out=out.reward, mode="clip")
+        end = self.end.take(rows, mode="clip")
+        out.bootstrap.fill(1.0)
+        is_end = end >= 0
+        if is_end.any():
+            ends = end[is_end]
+            out.bootstrap[is_end] = 1 - (ends & 1)
+            out.next_obs[is_end] = self.finals[ends >> 1]
+
+    def reset_finals(self, finals: FloatArray) -> None:
+        """Replace the table of final observations; its entries are then all in use."""
+        spare = max(16, len(finals))
+        self.finals = np.concatenate([finals, np.zeros((spare, self.obs_dim), dtype=np.float32)])
+        self._free = list(range(len(self.finals) - 1, len(finals) - 1, -1))
+
+    def _free_row(self) -> int:
+        if not self._free:
+            used = len(self.finals)
+            self.finals = np.concatenate([self.finals, np.zeros_like(self.finals)])
+            self._free = list(range(2 * used - 1, used - 1, -1))
+        return self._free.pop()
+
+
+def _allocate(name: str, shape: tuple[int, ...], dtype: Any, directory: Path | None) -> Any:
+    if directory is None:
+        return np.zeros(shape, dtype=dtype)
+    path = directory / f"{name}.npy"
+    mapped = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    # A plain view: memmap's own indexing returns memmaps, which is slower.
+    return mapped.view(np.ndarray)
+
+
+def _require_space(directory: Path, needed: int) -> None:
+    # A sparse file on a full disk kills the process with a bus error later on: refuse now.
+    directory.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(directory).free
+    if free < needed:
+        raise UserError(
+            f"replay needs {needed / 1e9:.2f} GB in {directory}, which has {free / 1e9:.2f} GB "
+            "free: choose another directory or a smaller buffer"
+        )

@@ -1,0 +1,151 @@
+"""A run directory: where one run's config, tables and checkpoints live, and who may write there.
+
+<out>/<task>/<variant>/seed<k>/
+    config.yaml manifest.json evals.csv train.csv events.csv probes/ checkpoint/ tensorboard/
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from fog import configfile, tasks
+from fog.config import Config
+from fog.errors import UserError
+
+Status = Literal["running", "interrupted", "finished", "diverged", "failed"]
+
+
+def path_of(config: Config) -> Path:
+    """The directory of the run that a config describes."""
+    run = config.run
+    return Path(config.runtime.out) / tasks.get(run.task).slug / run.variant / f"seed{run.seed}"
+
+
+class RunDirectory:
+    """One run's directory, locked against a second writer while it is open."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_path = path / "config.yaml"
+        self.manifest_path = path / "manifest.json"
+        self.evals_path = path / "evals.csv"
+        self.train_path = path / "train.csv"
+        self.events_path = path / "events.csv"
+        self.probes_path = path / "probes"
+        self.checkpoint_path = path / "checkpoint"
+        self.tensorboard_path = path / "tensorboard"
+        self._lock: int | None = None
+
+    @classmethod
+    def create(cls, config: Config) -> RunDirectory:
+        """Make and lock the directory of a new run, with its config in it.
+
+        Raises:
+            UserError: a run is already there, or the directory cannot be written.
+        """
+        directory = cls(path_of(config))
+        if directory.config_path.exists():
+            status = directory.manifest().get("status", "unfinished")
+            raise UserError(
+                f"{directory.path} already holds a run ({status}): add --resume to go on with it, "
+                "or choose another --out or --seed"
+            )
+        try:
+            directory.path.mkdir(parents=True, exist_ok=True)
+            directory.lock()
+            write_atomically(directory.config_path, configfile.to_yaml(config))
+        except OSError as error:
+            raise UserError(f"cannot write run directory {directory.path}: {error}") from None
+        return directory
+
+    @classmethod
+    def reopen(cls, config: Config) -> RunDirectory:
+        """Lock the directory of an earlier run that `config` agrees with.
+
+        Raises:
+            UserError: there is no such run, or it was started with other settings.
+        """
+        directory = cls(path_of(config))
+        if not directory.config_path.exists():
+            raise UserError(f"nothing to resume in {directory.path}: drop --resume to start it")
+        directory.lock()
+        earlier = directory.config()
+        # Where and how it runs may change between sittings; what is computed may not.
+        same = earlier.replace(**{name: config.flat()[name] for name in _RUNTIME})
+        if same != config:
+            now = config.flat()
+            name, was = next((k, v) for k, v in same.flat().items() if now[k] != v)
+            raise UserError(
+                f"cannot resume {directory.path}: it was started with {name} = {was}, "
+                f"now {name} = {now[name]}"
+            )
+        return directory
+
+    def config(self) -> Config:
+        """The config the run was started with."""
+        return Config.from_flat(configfile.read_settings(self.config_path))
+
+    def lock(self) -> None:
+        """Take the directory for this process; released when the process ends, however it ends.
+
+        Raises:
+            UserError: another process is training into it.
+        """
+        handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise UserError(f"{self.path} is being written by another process") from None
+        self._lock = handle
+
+    def unlock(self) -> None:
+        """Let the directory go."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def manifest(self) -> dict[str, Any]:
+        """The manifest as it stands; empty if the run has not come that far."""
+        try:
+            document: dict[str, Any] = json.loads(self.manifest_path.read_text())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read {self.manifest_path}: {error}") from None
+        return document
+
+    def update_manifest(self, **entries: Any) -> None:
+        """Set entries of the manifest, atomically."""
+        document = self.manifest() | entries | {"updated": timestamp()}
+        write_atomically(self.manifest_path, json.dumps(document, indent=2) + "\n")
+
+
+_RUNTIME = (
+    "out",
+    "device",
+    "threads",
+    "compile",
+    "checkpoint_every",
+    "tensorboard",
+    "wandb",
+    "video_episodes",
+    "storage",
+)
+
+
+def timestamp() -> str:
+    """The time now, in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a small file so that a reader sees the old or the new one, never half of it."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text)
+    partial.replace(path)

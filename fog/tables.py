@@ -1,0 +1,117 @@
+"""Append-only tables of a run directory: CSV for people, Parquet for what probes record.
+
+Both can be cut back to an earlier point, because a run resumed from a checkpoint must forget the
+rows that were written after it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SCHEMA_VERSION = 1
+
+
+class CsvTable:
+    """A CSV file that grows by whole rows, each flushed, so that a killed run keeps what it had."""
+
+    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
+        self.path = path
+        self.columns = columns
+        is_new = not path.exists() or path.stat().st_size == 0
+        self._file = path.open("a", newline="")
+        if is_new:
+            self._write(columns)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add one row; columns it leaves out stay empty.
+
+        Raises:
+            ValueError: the row has a column that the table lacks.
+        """
+        if unknown := set(row) - set(self.columns):
+            raise ValueError(f"{self.path.name} has no column {sorted(unknown)}")
+        self._write([_cell(row.get(column)) for column in self.columns])
+
+    def _write(self, cells: Any) -> None:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(cells)
+        self._file.write(line.getvalue())
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; the table takes no more rows."""
+        self._file.close()
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return repr(float(value))
+    return value
+
+
+def truncate(path: Path, offset: int) -> None:
+    """Cut a table back to the `offset` that a checkpoint remembered."""
+    if path.exists() and path.stat().st_size > offset:
+        with path.open("r+") as file:
+            file.truncate(offset)
+
+
+class ProbeTable:
+    """A Parquet table written in parts, one file for each environment step that recorded to it."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.name = name
+        self._directory = directory / name
+
+    def write(self, env_step: int, columns: Mapping[str, Any]) -> Path:
+        """Write one part: columns of equal length, with `env_step` added as the first.
+
+        A second part of the same step (before and after a reset, say) gets a number of its own.
+        """
+        import pyarrow
+        import pyarrow.parquet
+
+        arrays = {name: _column(values) for name, values in columns.items()}
+        lengths = {len(values) for values in arrays.values()}
+        if len(lengths) != 1:
+            raise ValueError(f"table {self.name}: columns of different lengths {sorted(lengths)}")
+        rows = lengths.pop()
+        table = pyarrow.table({"env_step": np.full(rows, env_step, np.int64), **arrays})
+        table = table.replace_schema_metadata({"fog.schema": str(SCHEMA_VERSION)})
+        self._directory.mkdir(parents=True, exist_ok=True)
+        taken = len(list(self._directory.glob(f"{env_step:012d}-*.parquet")))
+        path = self._directory / f"{env_step:012d}-{taken:02d}.parquet"
+        partial = path.with_suffix(".partial")
+        pyarrow.parquet.write_table(table, partial, compression="zstd")
+        partial.replace(path)
+        return path
+
+
+def _column(values: Any) -> Any:
+    """An array, or a list of vectors: matrices become list columns, one array per row in pandas."""
+    if isinstance(values, list) and values and isinstance(values[0], np.ndarray):
+        return values
+    array = np.asarray(values)
+    return list(array) if array.ndim > 1 else array
+
+
+_PART = re.compile(r"^(\d{12})-\d+\.(parquet|partial)$")
+
+
+def truncate_probe_tables(directory: Path, env_step: int) -> None:
+    """Remove the parts of every table that were recorded after `env_step`, and unfinished ones."""
+    for path in directory.glob("*/*"):
+        part = _PART.match(path.name)
+        if part and (int(part[1]) > env_step or part[2] == "partial"):
+            path.unlink()

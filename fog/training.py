@@ -1,0 +1,103 @@
+"""`fog.train`: from a config to a run directory, whatever happens on the way."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from fog import checkpoint, machine, probing
+from fog.config import Config
+from fog.errors import UserError
+from fog.interrupts import StopRequest
+from fog.progress import Reporter, Silent, reporter
+from fog.rundir import RunDirectory, Status, timestamp
+from fog.trainer import DivergedError, Trainer
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk, and how it ended."""
+
+    directory: Path
+    status: Status
+    final_return: float | None
+    """Mean return of the last evaluation."""
+
+
+def train(config: Config, *, resume: bool = False, quiet: bool = True) -> Run:
+    """Train one agent and leave everything about it in its run directory.
+
+    Args:
+        config: from `fog.resolve`, or built by hand.
+        resume: go on with an interrupted or killed run; the result is the same, bit for bit on
+            the CPU, as if it had never stopped.
+        quiet: show no progress.
+
+    Returns:
+        The run's directory, how it ended, and its last mean evaluation return.
+
+    Raises:
+        UserError: the task, probe or device does not exist here, or the directory is taken.
+    """
+    directory = RunDirectory.reopen(config) if resume else RunDirectory.create(config)
+    try:
+        return _train(config, directory, resume, quiet)
+    finally:
+        directory.unlock()
+
+
+def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -> Run:
+    if directory.manifest().get("status") == "finished":
+        raise UserError(f"{directory.path} is finished: nothing to resume")
+    run = config.run
+    title = f"{run.task} {run.variant} seed{run.seed}"
+    refused: list[str] = []
+    home = checkpoint.newest_valid(directory.checkpoint_path, refused.append) if resume else None
+    initial = 0 if home is None else int(home.name)
+    report: Reporter = Silent() if quiet else reporter(run.steps, initial, title)
+    for line in refused:
+        report.say(line)
+    trainer: Trainer | None = None
+    directory.update_manifest(
+        status="running",
+        started=directory.manifest().get("started", timestamp()),
+        versions=machine.versions(),
+        git_commit=machine.git_commit(),
+        hardware=machine.hardware(),
+        command=sys.argv,
+    )
+    status: Status = "failed"
+    reason = None
+    try:
+        with StopRequest() as stop:
+            trainer = Trainer(config, directory, report)
+            directory.update_manifest(
+                obs_dim=trainer.agent.spec.obs_dim,
+                act_dim=trainer.agent.spec.act_dim,
+                device=str(trainer.agent.device),
+                compiled=trainer.agent.compiled,
+                probes=probing.chosen(run.probes),
+            )
+            if home is None:
+                trainer.start()
+            else:
+                trainer.restore(home)
+            status = trainer.loop(stop)
+    except DivergedError as error:
+        assert trainer is not None
+        status, reason = "diverged", str(error)
+        trainer.diverged(reason)
+    except BaseException as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        if trainer is not None:
+            trainer.close()
+        report.close()
+        final = None if trainer is None else trainer.last_eval
+        steps = 0 if trainer is None else trainer.progress.env_step
+        directory.update_manifest(
+            status=status, reason=reason, env_step=steps, final_return=final, ended=timestamp()
+        )
+    return Run(directory.path, status, final)

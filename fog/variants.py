@@ -1,0 +1,158 @@
+"""Named variants as data, and the one way from (task, variant, scale) to a config.
+
+A variant is a set of config overrides, never a code path. `resolve` applies, in this order: the
+defaults, the task's own settings, the variant, the scale, then what the user set by hand, which
+means exactly what it says and is not scaled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fog import tasks
+from fog.config import AgentConfig, Config
+from fog.options import unknown
+from fog.scaling import scaled
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A named agent of the paper, or an ablation of one."""
+
+    name: str
+    family: str
+    summary: str
+    resets: bool
+    """Whether the task's reset list is used."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What differs from FoG's defaults, by bare setting name."""
+
+
+_SAC: dict[str, Any] = {
+    "backbone": "sac",
+    "width": 256,
+    "initial_depth": 1,
+    "maximal_depth": 1,
+    "expansion_updates": (),
+    "activation": "relu",
+    "actor_layer_norm": True,
+    "weight_decay": 0.0,
+    "target_entropy": -0.5,
+    "sampler": "uniform",
+}
+_BALANCED = {**_SAC, "sampler": "decay", "epsilon": 1e-4, "tau": 0.1}
+_FIXED: dict[str, Any] = {"expansion_updates": ()}
+
+_MOTIVATING = "motivating example"
+_FOG = "FoG and its ablations"
+_UNIVERSALITY = "universality"
+
+VARIANTS: dict[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant("sac", _MOTIVATING, "SAC, uniform replay, no resets", False, _SAC),
+        Variant("sac-reset", _MOTIVATING, "SAC with the reset list", True, _SAC),
+        Variant(
+            "per-sac",
+            _MOTIVATING,
+            "SAC with resets and prioritised replay",
+            True,
+            {**_SAC, "sampler": "per"},
+        ),
+        Variant("balanced-sac", _MOTIVATING, "SAC with resets and ER decay", True, _BALANCED),
+        Variant(
+            "expanded-sac",
+            _MOTIVATING,
+            "SAC with resets, ER decay and growing critics (3 to 7 dense layers)",
+            True,
+            {**_BALANCED, "maximal_depth": 3, "expansion_updates": (50_000, 200_000)},
+        ),
+        Variant("fog", _FOG, "FoG: OBAC, ER decay, critics growing from depth 2 to 4", True),
+        Variant("fog-uniform", _FOG, "FoG without forgetting", True, {"sampler": "uniform"}),
+        Variant("fog-per", _FOG, "FoG with prioritised replay", True, {"sampler": "per"}),
+        Variant("fog-cuer", _FOG, "FoG with corrected uniform replay", True, {"sampler": "cuer"}),
+        Variant(
+            "fog-fixed2",
+            _FOG,
+            "FoG without growing, depth 2",
+            True,
+            {**_FIXED, "initial_depth": 2, "maximal_depth": 2},
+        ),
+        Variant(
+            "fog-fixed4",
+            _FOG,
+            "FoG without growing, depth 4",
+            True,
+            {**_FIXED, "initial_depth": 4, "maximal_depth": 4},
+        ),
+        Variant(
+            "obac-scaled",
+            _FOG,
+            "OBAC scaled up: no forgetting, no growing",
+            True,
+            {**_FIXED, "initial_depth": 2, "maximal_depth": 2, "sampler": "uniform"},
+        ),
+        Variant(
+            "fog-sac",
+            _UNIVERSALITY,
+            "FoG on SAC: without the offline critics",
+            True,
+            {"backbone": "sac"},
+        ),
+        Variant(
+            "sac-utd1",
+            _UNIVERSALITY,
+            "SAC at replay ratio 1",
+            False,
+            {**_SAC, "replay_ratio": 1.0},
+        ),
+        Variant(
+            "sac-utd1-decay",
+            _UNIVERSALITY,
+            "SAC at replay ratio 1 with ER decay",
+            False,
+            {**_SAC, "replay_ratio": 1.0, "sampler": "decay"},
+        ),
+    )
+}
+
+
+def get(name: str) -> Variant:
+    """The variant of that name; the error suggests the nearest one."""
+    if name not in VARIANTS:
+        raise unknown("variant", name, VARIANTS)
+    return VARIANTS[name]
+
+
+def resolve(task: str, variant: str = "fog", scale: float = 1.0, **overrides: Any) -> Config:
+    """The full config of a named experiment.
+
+    Args:
+        task: a task name or escape, see `fog.tasks`.
+        variant: a name of `VARIANTS`.
+        scale: 1 is the paper; 0.1 is the same experiment in a tenth of the steps.
+        **overrides: settings by bare name, in real units: they are not scaled.
+
+    Raises:
+        ConfigError: an unknown name, a wrong type or an impossible combination.
+    """
+    known_task, known_variant = tasks.get(task), get(variant)
+    paper = Config().flat() | {
+        "task": task,
+        "variant": variant,
+        "steps": known_task.steps,
+        "pessimism": known_task.pessimism,
+        "reset_steps": known_task.reset_steps if known_variant.resets else (),
+        **known_variant.settings,
+    }
+    batch_size = overrides.get("batch_size", paper["batch_size"])
+    AgentConfig(batch_size=batch_size)
+    return Config.from_flat(scaled(paper, scale, batch_size) | overrides)
+
+
+def differences(variant: Variant) -> dict[str, Any]:
+    """What the variant changes against FoG, for listings."""
+    changed: dict[str, Any] = {} if variant.resets else {"reset_steps": ()}
+    fog = Config().flat()
+    return changed | {key: at for key, at in variant.settings.items() if fog[key] != at}

@@ -1,0 +1,286 @@
+"""Every sampler against its exact law, by chi-square, and a wrong sampler that must fail it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fog.errors import ConfigError
+from fog.replay import SAMPLERS, DecayLaw, DecaySampler, Replay, ReplayError, make_sampler
+from fog.seeding import generator
+
+P_MIN = 1e-3
+
+
+def chi_square(ids: np.ndarray, law: np.ndarray, oldest: int) -> float:
+    """p-value of the draws under `law`; neighbours are pooled until each cell expects 10."""
+    assert ids.min() >= oldest
+    assert ids.max() < oldest + len(law)
+    observed = np.bincount(ids.ravel() - oldest, minlength=len(law)).astype(float)
+    expected = law * ids.size
+    assert (observed[law == 0] == 0).all()
+    observed, expected = observed[law > 0], expected[law > 0]
+    cumulative = np.cumsum(expected)
+    starts = [0]
+    while True:
+        reached = cumulative[starts[-1] - 1] if starts[-1] else 0.0
+        start = int(np.searchsorted(cumulative, reached + 10.0)) + 1
+        if start >= len(cumulative) or cumulative[-1] - cumulative[start - 1] < 10.0:
+            break
+        starts.append(start)
+    if len(starts) == 1:
+        return 1.0
+    observed, expected = np.add.reduceat(observed, starts), np.add.reduceat(expected, starts)
+    return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
+
+
+def exact_decay_law(size: int, epsilon: float, tau: float) -> np.ndarray:
+    """The paper's definition, written out: max(tau, (1-eps)^(t-i)) over its sum."""
+    weights = np.array([max(tau, (1.0 - epsilon) ** (size - 1 - i)) for i in range(size)])
+    return weights / weights.sum()
+
+
+# (capacity, added): not full, exactly full, wrapped once, wrapped many times.
+FILLS = [(1000, 1), (1000, 2), (1000, 300), (1000, 1000), (1000, 1001), (1000, 1700), (777, 23456)]
+
+
+@pytest.mark.parametrize(("capacity", "added"), FILLS)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-7, 1e-4, 1e-3, 0.02, 0.7, 1.0])
+@pytest.mark.parametrize("tau", [0.0, 1e-3, 0.1, 1.0])
+def test_decay_follows_the_paper(capacity, added, epsilon, tau):
+    sampler = make_sampler(
+        "decay", capacity=capacity, rng=generator(1, "replay"), epsilon=epsilon, tau=tau
+    )
+    oldest = added - min(added, capacity)
+    law = exact_decay_law(added - oldest, epsilon, tau)
+    assert np.allclose(sampler.probabilities(oldest, added), law, rtol=1e-9, atol=1e-300)
+    ids, weights = sampler.draw(8, 2500, oldest, added)
+    assert weights is None
+    assert chi_square(ids, law, oldest) > P_MIN
+
+
+@pytest.mark.parametrize(("epsilon", "tau"), [(1e-7, 0.0), (1e-7, 0.95), (1e-5, 0.1), (1e-4, 0.01)])
+def test_decay_at_a_million(epsilon, tau):
+    size = 1_000_000
+    sampler = DecaySampler(generator(2, "replay"), epsilon, tau)
+    ids, _ = sampler.draw(100, 4000, 500, 500 + size)
+    ages = np.arange(size - 1, -1, -1)
+    law = np.maximum(tau, np.exp(ages * np.log1p(-epsilon)))
+    law /= law.sum()
+    assert chi_square(ids, law, 500) > P_MIN
+
+
+@pytest.mark.parametrize("epsilon", [1e-7, 1e-5, 1e-3, 0.3])
+@pytest.mark.parametrize("tau", [0.0, 0.01, 0.5, 1.0])
+@pytest.mark.parametrize("size", [1, 2, 1000, 50_000])
+def test_decay_inverse_is_the_inverse(epsilon, tau, size):
+    """Just inside either end of age a's stretch of [0, 1) the age must be a: no draw needed."""
+    law = DecayLaw(epsilon, tau)
+    weights = law.weights(np.arange(size))
+    edges = np.concatenate([[0.0], np.cumsum(weights)])
+    ages = np.unique(np.linspace(0, size - 1, 500).astype(int))
+    # The reference cumulative sum is itself rounded: leave out ages too rare for it to resolve.
+    wide = weights[ages] / edges[-1] > 1e-8
+    ages = ages[wide]
+    for inside in (1e-4, 0.5, 1 - 1e-4):
+        uniforms = (edges[ages] + inside * weights[ages]) / edges[-1]
+        assert np.array_equal(law.ages(uniforms, size), ages)
+    extremes = law.ages(np.array([0.0, 1.0 - 2.0**-53]), size)
+    assert extremes[0] == 0
+    assert 0 <= extremes[1] < size
+    k, geometric, floor = law.masses(size)
+    assert geometric + floor == pytest.approx(weights.sum(), rel=1e-9)
+    assert 1 <= k <= size
+
+
+def test_numbers_known_for_the_papers_settings():
+    """Sums computed independently (algorithm.md section 5)."""
+    for epsilon, tau, n, age, total in [
+        (1e-5, 0.1, 1_000_000, 230_257, 166_974),
+        (1e-4, 0.1, 1_000_000, 23_025, 106_698),
+        (1e-4, 0.01, 100_000, 46_049, 10_440),
+    ]:
+        k, geometric, floor = DecayLaw(epsilon, tau).masses(n)
+        assert abs(k - age) <= 1
+        assert geometric + floor == pytest.approx(total, abs=1)
+
+
+class Recorder:
+    """A replay whose sampler has lived: adds, draws and TD errors before the law is tested."""
+
+    def __init__(self, name: str, capacity: int, added: int, seed: int = 3) -> None:
+        rng = np.random.default_rng(seed)
+        sampler = make_sampler(
+            name, capacity=capacity, rng=generator(seed, "replay"), quota=20.0, total_steps=added
+        )
+        self.replay = Replay(1, 1, capacity, sampler=sampler)
+        self.replay.begin_episode([0.0])
+        for step in range(added):
+            self.replay.add([0.0], 0.0, [0.0], False, False)
+            if step % 7 == 0:
+                _, ids = self.replay.sample(32)
+                self.replay.update_priorities(ids, rng.exponential(size=ids.shape) ** 2)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize(("capacity", "added"), [(500, 1), (500, 60), (500, 500), (300, 1234)])
+def test_every_sampler_follows_its_law_after_a_life(name, capacity, added):
+    replay = Recorder(name, capacity, added).replay
+    oldest = replay.added - replay.size
+    if name == "cuer":
+        # Its law moves with every draw: compare single draws with the law just before each.
+        expected, ids = np.zeros(replay.size), []
+        for _ in range(4000):
+            expected += replay.sampler.probabilities(oldest, added)
+            ids.append(replay.sampler.draw(1, 1, oldest, added)[0][0, 0])
+        law, drawn = expected / expected.sum(), np.array(ids)
+    else:
+        law = replay.sampler.probabilities(oldest, added)
+        drawn = replay.sampler.draw(10, 4000, oldest, added)[0]
+    assert law.shape == (replay.size,)
+    assert law.sum() == pytest.approx(1.0)
+    assert chi_square(drawn, law, oldest) > P_MIN
+
+
+def test_wrong_samplers_fail_the_same_test():
+    """The test has teeth: near misses of the decay law are all found out."""
+    capacity = added = 1000
+    law = exact_decay_law(capacity, 1e-3, 0.1)
+    draw = {
+        "right": DecaySampler(generator(4, "replay"), 1e-3, 0.1),
+        "no floor": DecaySampler(generator(4, "replay"), 1e-3, 0.0),
+        "wrong rate": DecaySampler(generator(4, "replay"), 1.2e-3, 0.1),
+        "wrong floor": DecaySampler(generator(4, "replay"), 1e-3, 0.45),
+        "uniform": make_sampler("uniform", capacity=capacity, rng=generator(4, "replay")),
+    }
+    p = {n: chi_square(s.draw(1, 100_000, 0, added)[0], law, 0) for n, s in draw.items()}
+    # 0.1 is reached at age 2,302 only: within a thousand transitions, no floor is the same law.
+    assert p.pop("right") > P_MIN
+    assert p.pop("no floor") > P_MIN
+    assert all(value < P_MIN for value in p.values()), p
+    shifted = draw["right"].draw(1, 100_000, 0, added)[0]
+    assert chi_square(np.maximum(shifted - 20, 0), law, 0) < P_MIN
+
+
+def test_prioritised_replay_by_hand():
+    capacity = 8
+    sampler = make_sampler(
+        "per", capacity=capacity, rng=generator(0, "replay"), alpha=0.5, beta=0.4, total_steps=100
+    )
+    replay = Replay(1, 1, capacity, sampler=sampler)
+    replay.begin_episode([0.0])
+    for _ in range(4):
+        replay.add([0.0], 0.0, [0.0], False, False)
+    errors = np.array([0.0, -4.0, 9.0, 0.25])
+    replay.update_priorities(np.arange(4), errors)
+    replay.add([0.0], 0.0, [0.0], False, False)
+    priorities = (np.abs(errors) + 1e-6) ** 0.5
+    priorities = np.append(priorities, priorities.max())
+    law = priorities / priorities.sum()
+    assert np.allclose(sampler.probabilities(0, 5), law)
+    batch, ids = replay.sample(64, 2)
+    beta = 0.4 + 0.6 * 5 / 100
+    weights = (5 * law[ids]) ** -beta
+    weights /= weights.max(axis=1, keepdims=True)
+    assert np.allclose(batch.weight.numpy(), weights, rtol=1e-6)
+    assert sampler.beta_at(0) == 0.4
+    assert sampler.beta_at(100) == sampler.beta_at(10_000) == 1.0
+
+
+def test_prioritised_replay_ignores_evicted_and_refuses_nonsense():
+    replay = Recorder("per", 10, 25).replay
+    before = replay.sampler.probabilities(15, 25)
+    replay.update_priorities(np.array([3, 14]), np.array([1e6, 1e6]))
+    assert np.array_equal(before, replay.sampler.probabilities(15, 25))
+    for ids, errors in (([15, 16], [1.0, np.nan]), ([15, 16], [1.0])):
+        with pytest.raises(ReplayError):
+            replay.update_priorities(np.array(ids), np.array(errors))
+    assert np.array_equal(before, replay.sampler.probabilities(15, 25))
+
+
+def test_cuer_pays_off_one_per_draw_and_evens_out_the_counts():
+    capacity, quota, steps = 200, 16, 2000
+    counts = {}
+    for name in ("uniform", "cuer"):
+        sampler = make_sampler(name, capacity=capacity, rng=generator(5, "replay"), quota=quota)
+        replay = Replay(1, 1, capacity, sampler=sampler)
+        replay.begin_episode([0.0])
+        for step in range(steps):
+            replay.add([0.0], 0.0, [0.0], False, False)
+            if step >= 50:
+                replay.sample(quota)
+        counts[name] = replay.counts[capacity : steps - capacity]
+    assert counts["cuer"].mean() == pytest.approx(quota, rel=0.1)
+    assert counts["cuer"].std() < 0.5 * counts["uniform"].std()
+
+    sampler = make_sampler("cuer", capacity=4, rng=generator(6, "replay"), quota=3.0, floor=0.5)
+    for i in range(4):
+        sampler.add(i)
+    owed = np.full(4, 3.0)
+    for _ in range(20):
+        ids, _ = sampler.draw(1, 3, 0, 4)
+        owed = np.maximum(owed - np.bincount(ids.ravel(), minlength=4), 0.5)
+        assert np.allclose(sampler.array(0, 4), owed)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_counts_are_exact_and_outlive_eviction(name):
+    capacity, quota = 50, 32
+    sampler = make_sampler(name, capacity=capacity, rng=generator(7, "replay"), quota=quota)
+    replay = Replay(1, 1, capacity, sampler=sampler)
+    replay.begin_episode([0.0])
+    reference = np.zeros(3000, dtype=int)
+    for step in range(3000):
+        replay.add([0.0], 0.0, [0.0], False, False)
+        assert len(replay.counts) >= step + 1
+        if step % 3 == 0:
+            _, ids = replay.sample(8, 4)
+            np.add.at(reference, ids.ravel(), 1)
+    assert np.array_equal(replay.counts[:3000], reference)
+    assert replay.counts.sum() == 1000 * quota
+    assert not replay.counts.flags.writeable
+    replay.take(np.arange(2950, 3000))
+    assert replay.counts.sum() == 1000 * quota
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_same_seed_same_draws(name):
+    runs = [Recorder(name, 40, 100, seed=8).replay.sample(64)[1] for _ in range(2)]
+    assert np.array_equal(*runs)
+    assert not np.array_equal(runs[0], Recorder(name, 40, 100, seed=9).replay.sample(64)[1])
+
+
+def test_only_samplers_with_feedback_say_so():
+    feedback = {
+        n: make_sampler(n, capacity=1, rng=generator(0, "replay")).feedback for n in SAMPLERS
+    }
+    assert feedback == {"uniform": False, "decay": False, "per": True, "cuer": True}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        dict(name="decay", epsilon=-1e-9),
+        dict(name="decay", epsilon=float("nan")),
+        dict(name="decay", tau=1.1),
+        dict(name="per", alpha=-0.1),
+        dict(name="per", beta=2.0),
+        dict(name="per", total_steps=0),
+        dict(name="cuer", quota=0.0),
+        dict(name="cuer", floor=0.0),
+        dict(name="newest"),
+    ],
+)
+def test_settings_are_checked(bad):
+    with pytest.raises(ConfigError):
+        make_sampler(**bad, capacity=10, rng=generator(0, "replay"))
+
+
+def test_weights_fall_with_age():
+    weights = DecayLaw(1e-3, 0.1).weights(np.arange(5000))
+    assert weights[0] == 1.0
+    assert all(a >= b for a, b in pairwise(weights))
+    assert weights[-1] == 0.1

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from fog import checkpoint
+from fog.errors import UserError
+
+
+def fill(home: Path) -> None:
+    checkpoint.save_tensors(home / "agent.pt", {"w": torch.arange(4.0)})
+    (home / "deep").mkdir()
+    checkpoint.save_json(home / "deep" / "state.json", {"a": [1, 2]})
+
+
+def test_only_whole_checkpoints_appear_and_two_are_kept(tmp_path: Path) -> None:
+    for step in (10, 20, 30):
+        checkpoint.write(tmp_path, step, fill)
+    assert [int(path.name) for path in checkpoint.candidates(tmp_path)] == [30, 20]
+
+    def fail(home: Path) -> None:
+        fill(home)
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(UserError, match="No space left on device"):
+        checkpoint.write(tmp_path, 40, fail)
+    assert [int(path.name) for path in checkpoint.candidates(tmp_path)] == [30, 20]
+    assert not list(tmp_path.glob("partial-*"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda home: (home / "SEAL.json").unlink(), "seal is missing"),
+        (lambda home: (home / "SEAL.json").write_text("{"), "seal is missing or damaged"),
+        (lambda home: (home / "agent.pt").unlink(), "agent.pt is missing"),
+        (lambda home: (home / "deep" / "state.json").write_text("{}"), "is truncated"),
+        (lambda home: (home / "deep" / "state.json").write_text('{"a": [1, 3]}'), "is damaged"),
+    ],
+)
+def test_damage_is_seen_and_the_one_before_is_used(tmp_path: Path, damage, said: str) -> None:
+    good, bad = (checkpoint.write(tmp_path, step, fill) for step in (10, 20))
+    damage(bad)
+    told: list[str] = []
+    assert checkpoint.newest_valid(tmp_path, told.append) == good
+    assert len(told) == 1 and said in told[0]
+
+
+def test_another_format_is_refused_by_number(tmp_path: Path) -> None:
+    home = checkpoint.write(tmp_path, 10, fill)
+    seal = json.loads((home / "SEAL.json").read_text())
+    (home / "SEAL.json").write_text(json.dumps(seal | {"format": 99}))
+    with pytest.raises(UserError, match="no usable checkpoint"):
+        checkpoint.newest_valid(tmp_path, lambda line: None)
+    assert checkpoint.verify(home) == "it has format 99, this version reads 1"
+
+
+def test_loading_runs_no_code(tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple:
+            return (Path.touch, (tmp_path / "ran",))
+
+    torch.save({"w": Evil()}, tmp_path / "agent.pt")
+    with pytest.raises(Exception, match="(?i)weights.only"):
+        checkpoint.load_tensors(tmp_path / "agent.pt")
+    assert not (tmp_path / "ran").exists()

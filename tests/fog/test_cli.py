@@ -1,0 +1,154 @@
+"""The commands as a user types them: output, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fog.cli import main
+from fog.cli.train import configure
+from fog.errors import UserError
+
+TINY = (
+    "train --task gym:Pendulum-v1 --variant fog --scale 0.02 --steps 60 --warmup-steps 20 "
+    "--batch-size 16 --width 8 --eval-every 30 --eval-episodes 1 --log-every 20 --no-tensorboard "
+    "--replay-ratio 1 --compile off"
+).split()
+
+
+def fog(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fog", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
+
+
+def test_help_needs_no_torch() -> None:
+    code = (
+        "import sys; from fog.cli import main; main(['--help']); main(['tasks']); "
+        "main(['variants']); sys.exit('torch' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "commands:" in result.stdout
+
+
+def test_listings_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tasks", "--json"]) == 0
+    records = json.loads(capsys.readouterr().out)
+    assert len(records) == 41
+    assert records[0]["paper_scores"]["FoG"] == {"mean": 6979.19, "std": 98.06}
+    assert main(["variants", "--json"]) == 0
+    variants = {item["name"]: item for item in json.loads(capsys.readouterr().out)}
+    assert variants["fog"]["overrides"] == {}
+    assert variants["fog-per"]["overrides"] == {"sampler": "per"}
+
+
+def test_listings_for_people_fit_a_wide_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["tasks"])
+    main(["variants"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 120
+
+
+MISTAKES = [
+    (["trian"], "did you mean 'train'"),
+    (["train"], "no task given"),
+    (["train", "--task", "humanod-walk"], "did you mean 'humanoid-walk'"),
+    (["train", "--task", "humanoid-walk", "--variant", "sac_reset"], "did you mean 'sac-reset'"),
+    (["train", "--task", "humanoid-walk", "--widht", "3"], "did you mean '--width'"),
+    (["train", "--task", "humanoid-walk", "--width", "three"], "--width"),
+    (["train", "--task", "humanoid-walk", "--steps", "100"], "warm-up"),
+    (["train", "--task", "humanoid-walk", "--tau", "2"], "tau: must be >= 0 and <= 1"),
+    (["train", "--task", "humanoid-walk", "--sampler", "prio"], "--sampler"),
+    (["train", "--task", "humanoid-walk", "--probes", "nope"], "unknown probe 'nope'"),
+    (["train", "--task", "humanoid-walk", "extra"], "unexpected argument 'extra'"),
+    (["train", "--config", "/nowhere.yaml"], "cannot read config /nowhere.yaml"),
+    (["tasks", "--group", "DMC-Eazy"], "did you mean 'DMC-Easy'"),
+    (["tasks", "--jsno"], "did you mean '--json'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES, ids=lambda value: " ".join(value)[:40])
+def test_a_mistake_is_one_line_and_exit_code_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert said in output.err
+    assert output.err.count("\n") == 1
+    assert output.out == ""
+
+
+def test_flags_are_typed_and_take_numbers_as_people_write_them() -> None:
+    config, _ = configure(
+        "--task humanoid-walk --steps 2e5 --capacity 100_000 --reset-steps 1000 5e3 "
+        "--expansion-updates none --probes none --no-tensorboard --wandb none".split()
+    )
+    assert (config.run.steps, config.replay.capacity) == (200_000, 100_000)
+    assert config.lifecycle.reset_steps == (1_000, 5_000)
+    assert config.lifecycle.expansion_updates == ()
+    assert config.runtime.wandb is None
+    assert not config.runtime.tensorboard
+
+
+def test_file_then_flags(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("run: {task: cartpole-swingup, scale: 0.1}\nreplay: {tau: 0.2, epsilon: 1e-3}\n")
+    config, _ = configure(["--config", str(path), "--tau", "0.3"])
+    assert config.run.steps == 15_000
+    assert (config.replay.tau, config.replay.epsilon) == (0.3, 1e-3)
+    with pytest.raises(UserError, match="contradicts"):
+        configure(["--config", str(path), "--scale", "0.2"])
+
+
+def test_help_shows_the_variants_own_values() -> None:
+    result = fog("train", "--variant", "sac", "--help")
+    assert result.returncode == 0
+    assert "hidden units of every layer [256]" in result.stdout
+
+
+def test_dry_run_shows_the_experiment_and_writes_nothing(tmp_path: Path) -> None:
+    result = fog("train", "--task", "HalfCheetah-v4", "--dry-run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "19,384,342" in result.stdout
+    assert "expansion at step 25000 never happens" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_train_then_the_same_again_is_refused(tmp_path: Path) -> None:
+    first = fog(*TINY, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "Finished" in first.stderr
+    run = tmp_path / "runs" / "gym-Pendulum-v1" / "fog" / "seed0"
+    assert json.loads((run / "manifest.json").read_text())["status"] == "finished"
+    again = fog(*TINY, cwd=tmp_path)
+    assert again.returncode == 2
+    assert "already holds a run (finished)" in again.stderr
+    finished = fog(*TINY, "--resume", cwd=tmp_path)
+    assert finished.returncode == 2
+    assert "is finished" in finished.stderr
+
+
+def test_resume_without_a_run_is_refused(tmp_path: Path) -> None:
+    result = fog(*TINY, "--resume", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "nothing to resume" in result.stderr
+
+
+def test_an_unwritable_directory_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("a file where a directory should be")
+    result = fog(*TINY, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "cannot write run directory" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_doctor_reports_for_people_and_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert {status["suite"] for status in report["suites"]} >= {"mujoco", "dmc", "metaworld"}
+    assert report["torch"]["works"]
+    assert main(["doctor"]) == 0
+    assert "suites" in capsys.readouterr().out

@@ -1,0 +1,156 @@
+"""Kill at any moment, resume: the finished run equals the uninterrupted one, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import fog
+from fog import checkpoint, configfile
+from fog.config import Config
+from fog.errors import UserError
+from tests.training import assert_same_run, newest, tiny
+
+RESUMED = {
+    "fog": {"variant": "fog"},
+    "expanded-sac": {"variant": "expanded-sac", "task": "gym:InvertedPendulum-v4"},
+    "fog-per": {"variant": "fog-per"},
+    "fog-cuer": {"variant": "fog-cuer"},
+    "small-ring": {"variant": "fog", "capacity": 20},
+}
+
+
+def start(config: Config, *arguments: str) -> subprocess.Popen[str]:
+    path = Path(config.runtime.out) / "config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(configfile.to_yaml(config))
+    command = [sys.executable, "-m", "fog", "train", "--config", str(path), *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def run_directory(config: Config) -> Path:
+    return Path(config.runtime.out) / "gym-Pendulum-v1" / config.run.variant / "seed0"
+
+
+def wait_for_checkpoint(run: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not checkpoint.candidates(run / "checkpoint"):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_any_checkpoint_goes_on_to_the_same_end(tmp_path: Path, name: str) -> None:
+    whole = fog.train(tiny(tmp_path / "whole", **RESUMED[name]))
+    config = tiny(tmp_path / "cut", **RESUMED[name])
+    cut = fog.train(config)
+    # The checkpoint before the last stands mid-episode, after a reset and an expansion.
+    earlier = checkpoint.candidates(cut.directory / "checkpoint")[1]
+    assert earlier.name == f"{280:012d}"
+    shutil.rmtree(newest(cut.directory))
+    manifest = cut.directory / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("finished", "running"))
+    assert fog.train(config, resume=True).status == "finished"
+    assert_same_run(whole.directory, cut.directory)
+
+
+def test_kill_9_then_resume(tmp_path: Path) -> None:
+    whole = fog.train(tiny(tmp_path / "whole", steps=1500, checkpoint_every=200))
+    config = tiny(tmp_path / "killed", steps=1500, checkpoint_every=200)
+    process = start(config)
+    wait_for_checkpoint(run_directory(config), process)
+    time.sleep(random.Random(0).uniform(0.0, 0.3))
+    process.kill()
+    process.wait()
+    assert json.loads((run_directory(config) / "manifest.json").read_text())["status"] == "running"
+    again = start(config, "--resume")
+    assert again.wait(120) == 0, again.stderr
+    assert_same_run(whole.directory, run_directory(config))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", range(12))
+def test_kill_9_at_many_moments(tmp_path: Path, moment: int) -> None:
+    whole = fog.train(tiny(tmp_path / "whole", steps=800, checkpoint_every=60))
+    config = tiny(tmp_path / "killed", steps=800, checkpoint_every=60)
+    wait = random.Random(moment)
+    process = start(config)
+    time.sleep(wait.uniform(0.5, 8.0))
+    process.kill()
+    process.wait()
+    kills = 1
+    while run_directory(config).joinpath("config.yaml").exists() and kills < 4:
+        process = start(config, "--resume")
+        time.sleep(wait.uniform(2.0, 6.0))
+        process.kill()
+        if process.wait() == 0:
+            break
+        kills += 1
+    if not run_directory(config).joinpath("config.yaml").exists():
+        start(config).wait(120)
+    elif json.loads((run_directory(config) / "manifest.json").read_text())["status"] != "finished":
+        assert start(config, "--resume").wait(120) == 0
+    assert_same_run(whole.directory, run_directory(config))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path, number: int) -> None:
+    changes = {"steps": 4000, "checkpoint_every": 100_000, "log_every": 10}
+    config = tiny(tmp_path / "stopped", **changes)
+    process = start(config)
+    train = run_directory(config) / "train.csv"
+    deadline = time.monotonic() + 60
+    while not train.exists():
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Interrupted, everything is saved. Go on with: fog train" in said
+    assert "--resume" in said
+    assert "Traceback" not in said
+    manifest = json.loads((run_directory(config) / "manifest.json").read_text())
+    assert manifest["status"] == "interrupted"
+    again = start(config, "--resume")
+    assert again.wait(120) == 0
+    whole = fog.train(tiny(tmp_path / "whole", **changes))
+    assert_same_run(whole.directory, run_directory(config))
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_over(tmp_path: Path) -> None:
+    whole = fog.train(tiny(tmp_path / "whole"))
+    config = tiny(tmp_path / "cut")
+    cut = fog.train(config)
+    shutil.rmtree(cut.directory / "checkpoint")
+    (cut.directory / "manifest.json").unlink()
+    assert fog.train(config, resume=True).status == "finished"
+    assert_same_run(whole.directory, cut.directory)
+
+
+def test_other_settings_are_refused_and_named(tmp_path: Path) -> None:
+    fog.train(tiny(tmp_path))
+    with pytest.raises(UserError, match="started with batch_size = 16, now batch_size = 8"):
+        fog.train(tiny(tmp_path, batch_size=8), resume=True)
+
+
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_is_used(tmp_path: Path) -> None:
+    whole = fog.train(tiny(tmp_path / "whole"))
+    config = tiny(tmp_path / "cut")
+    cut = fog.train(config)
+    damaged = newest(cut.directory)
+    weights = damaged / "agent.pt"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    manifest = cut.directory / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("finished", "running"))
+    assert "truncated" in (checkpoint.verify(damaged) or "")
+    assert fog.train(config, resume=True).status == "finished"
+    assert_same_run(whole.directory, cut.directory)
