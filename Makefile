@@ -43,7 +43,7 @@ reproduce: $(VENV)/.installed ## train the motivating example in miniature, draw
 
 humanoid: $(VENV)/.installed ## add HumanoidBench, which is not on the package index
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,humanoid]'
-	$(BIN)/python -m pip install --quiet --no-deps "git+https://github.com/carlosferrazza/humanoid-bench.git"
+	$(BIN)/python -m pip install --quiet --no-deps -e "git+https://github.com/carlosferrazza/humanoid-bench.git#egg=humanoid_bench"
 
 clean: ## remove the environment and caches, keep runs and figures
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

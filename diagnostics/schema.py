@@ -1,9 +1,9 @@
 """Tables that probes record: names, columns and types, the only contract between both halves.
 
 Recording and analysis import this module and nothing of each other. A table lies in a run
-directory as `probes/<table>/<env step>-<part>.parquet`; every file carries `VERSION` in its metadata
-under the key `METADATA_KEY`. Besides the columns listed here every table starts with `env_step`
-(int64), the environment step at which the row was measured.
+directory as `probes/<table>/<env step>-<part>.parquet`; every file carries `VERSION` in its
+metadata under the key `METADATA_KEY`. Besides the columns listed here every table starts with
+`env_step` (int64), the environment step at which the row was measured.
 
 A column of type `list<...>` holds one vector per row. "Transition i" is the i-th added to the
 replay, counted from 0, so it was inserted by environment step i + 1.

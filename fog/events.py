@@ -5,15 +5,15 @@ point group `fog.probes`, and is called by the trainer, or by an adapter for ano
 agent. It may look at everything in the `View` and change nothing: no gradient left behind, no
 number drawn from a stream that is not its own. A hook that is not overridden is never called.
 
-Nothing here depends on the trainer, so whoever can implement `Subject` and `Memory` for an agent can
-attach every probe to it.
+Nothing here depends on the trainer, so whoever can implement `Subject` and `Memory` for an agent
+can attach every probe to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,9 @@ class Loss(NamedTuple):
     target: Tensor
 
 
+LossFunction: TypeAlias = "Callable[[Transitions, Tensor], Mapping[str, Loss]]"
+
+
 class Hidden(NamedTuple):
     """One hidden layer on a batch, (members, B, width) each.
 
@@ -166,12 +169,11 @@ class Subject(Protocol):
     def networks(self) -> tuple[str, ...]:
         """All trained networks with hidden layers: the critics, "actor", perhaps "value"."""
 
-    @property
-    def chunk_rows(self) -> int:
-        """How many transitions `losses` best takes at a time: fast, and modest in memory."""
-
     def losses(self, batch: Transitions, noise: Tensor) -> Mapping[str, Loss]:
         """The training loss by network, unweighted: each critic, and "value" where there is V."""
+
+    def bulk_losses(self, total: int) -> tuple[int, LossFunction]:
+        """How to get the losses of `total` transitions fast: rows at a time, and the function."""
 
     def q_values(self, critic: str, obs: Tensor, action: Tensor) -> Tensor:
         """Q of every member, (members, B)."""

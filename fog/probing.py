@@ -95,7 +95,10 @@ def make(cls: type[Probe], spec: str) -> Probe:
         except ValueError:
             like = parameters[key].default
             raise ConfigError(f"probe {name!r}: {option!r} is not like {key}={like}") from None
-    return cls(**values)
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise ConfigError(f"probe {name!r}: {error}") from None
 
 
 def _parsed(default: Any, text: str) -> Any:

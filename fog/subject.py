@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import types
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import torch
 from torch import Tensor
 
 from fog import losses
+from fog.agents import Batch, NetworkSpec, Rule, State, TransitionLosses, transition_losses
 from fog.agents.gradient import gradient
-from fog.events import Facts, Hidden, Loss, Transitions
+from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
 from fog.networks import (
     Params,
     Tap,
@@ -18,7 +22,8 @@ from fog.networks import (
     critic_forward,
     sample_action,
 )
-from fog.replay import Batch
+from fog.probing import Probes, Progress, load
+from fog.replay import Replay
 
 if TYPE_CHECKING:
     from fog.agents import Agent
@@ -26,8 +31,11 @@ if TYPE_CHECKING:
 
 Which: TypeAlias = Literal["online", "offline"]
 
-_CACHED_VALUES = 131_072
-"""Activations of one layer of one member per chunk: 512 KB, so that a layer stays in cache."""
+_CACHED_VALUES = 262_144
+"""Activations of one layer of one member per chunk: 1 MB, so that a layer stays in cache."""
+
+_WORTH_COMPILING = 200_000
+"""Transitions from which the 15 s that compiling takes are repaid within a few windows."""
 
 
 def facts_of(config: Config) -> Facts:
@@ -45,6 +53,14 @@ def facts_of(config: Config) -> Facts:
         tau=replay.tau,
         settings=config.flat(),
     )
+
+
+def observe(
+    config: Config, progress: Progress, agent: Agent, replay: Replay, directory: Path
+) -> Probes:
+    """Attach the probes that a config names to a run of ours."""
+    probes = load(config.run.probes)
+    return Probes(probes, facts_of(config), progress, AgentSubject(agent), replay, directory)
 
 
 class _Watch:
@@ -91,21 +107,27 @@ class AgentSubject:
             (*self.critics, "value", "actor") if self._agent.rule.offline else ("online", "actor")
         )
 
-    @property
-    def chunk_rows(self) -> int:
-        """See `Subject`; on a GPU, launches weigh more than caches."""
-        rows = _CACHED_VALUES // self._agent.spec.width
-        return max(64, min(4096, rows)) if self.device.type == "cpu" else 16_384
-
     def losses(self, batch: Transitions, noise: Tensor) -> dict[str, Loss]:
         """See `Subject`: exactly `fog.agents.transition_losses`."""
-        found = self._networks.transition_losses(_batch(batch), noise)
-        named = {"online": Loss(found.critic, found.target)}
-        if found.offline_critic is not None and found.offline_target is not None:
-            named["offline"] = Loss(found.offline_critic, found.offline_target)
-        if found.value is not None and found.value_target is not None:
-            named["value"] = Loss(found.value, found.value_target)
-        return named
+        return _named(self._networks.transition_losses(_batch(batch), noise))
+
+    def bulk_losses(self, total: int) -> tuple[int, LossFunction]:
+        """See `Subject`; compiled where the run is compiled and the buffer repays it."""
+        agent = self._agent
+        if self.device.type != "cpu":
+            return 4096, self.losses
+        rows = max(64, min(4096, _CACHED_VALUES // agent.spec.width))
+        if not agent.compiled or total < _WORTH_COMPILING:
+            return rows, self.losses
+        compiled = _compiled_losses(agent.spec, agent.depth, rows)
+        state = agent.networks.state
+
+        def function(batch: Transitions, noise: Tensor) -> Mapping[str, Loss]:
+            if len(noise) != rows:
+                return self.losses(batch, noise)
+            return _named(compiled(state, _batch(batch), noise, agent.rule))
+
+        return rows, function
 
     @torch.no_grad()
     def q_values(self, critic: str, obs: Tensor, action: Tensor) -> Tensor:
@@ -209,6 +231,28 @@ class AgentSubject:
         gate = losses.cloning_gate(value, offline).to(loss.dtype)
         density = losses.cloning_density(mean, log_std, batch.action, rule.log_std_bounds)
         return loss - gate * rule.bc_weight * density
+
+
+def _losses(state: State, batch: Batch, noise: Tensor, rule: Rule) -> TransitionLosses:
+    return transition_losses(state, batch, noise, rule)
+
+
+@functools.cache
+def _compiled_losses(
+    spec: NetworkSpec, depth: int, rows: int
+) -> Callable[[State, Batch, Tensor, Rule], TransitionLosses]:
+    # A copy of the code per shape, because the compiler counts recompilations per code object.
+    copy = types.FunctionType(_losses.__code__.replace(), _losses.__globals__, "losses")
+    return torch.compile(copy, fullgraph=True, dynamic=False, options={"cpp_wrapper": True})
+
+
+def _named(found: TransitionLosses) -> dict[str, Loss]:
+    named = {"online": Loss(found.critic, found.target)}
+    if found.offline_critic is not None and found.offline_target is not None:
+        named["offline"] = Loss(found.offline_critic, found.offline_target)
+    if found.value is not None and found.value_target is not None:
+        named["value"] = Loss(found.value, found.value_target)
+    return named
 
 
 def _batch(batch: Transitions) -> Batch:

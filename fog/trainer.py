@@ -30,7 +30,7 @@ from fog.recorder import MeanMetrics, Recorder
 from fog.replay import Replay, ReplayError, make_sampler
 from fog.rundir import RunDirectory, Status
 from fog.schedule import UpdateSchedule
-from fog.subject import AgentSubject, facts_of
+from fog.subject import observe
 
 
 class DivergedError(Exception):
@@ -76,14 +76,7 @@ class Trainer:
         self.resets = frozenset(at for at in config.lifecycle.reset_steps if at < run.steps)
         self.evaluator = Evaluator(task, run.seed, run.eval_episodes)
         self.progress = probing.Progress()
-        self.probes = probing.Probes(
-            probing.load(run.probes),
-            facts_of(config),
-            self.progress,
-            AgentSubject(self.agent),
-            self.replay,
-            directory.probes_path,
-        )
+        self.probes = observe(config, self.progress, self.agent, self.replay, directory.probes_path)
         self.metrics = MeanMetrics()
         self.episode = 0
         self.evaluations = 0

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from fog import checkpoint, machine, probing
+from fog import checkpoint, machine, probing, video
 from fog.config import Config
 from fog.errors import UserError
 from fog.interrupts import StopRequest
@@ -71,6 +71,8 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
     reason = None
     try:
         with StopRequest() as stop:
+            if config.runtime.video_episodes:
+                video.check(config)
             trainer = Trainer(config, directory, report)
             directory.update_manifest(
                 obs_dim=trainer.agent.spec.obs_dim,
@@ -84,6 +86,8 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
             else:
                 trainer.restore(home)
             status = trainer.loop(stop)
+            if status == "finished" and config.runtime.video_episodes:
+                video.film(trainer.agent, config, directory.path / "videos")
     except DivergedError as error:
         assert trainer is not None
         status, reason = "diverged", str(error)

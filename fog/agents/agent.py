@@ -139,7 +139,9 @@ class Agent:
         room = self.updates_until_change()
         if room is not None and count > room:
             raise ValueError(f"{count} batches given, but an expansion is due after {room}")
-        step = update_function(self.spec, self.depth, batch_size, self.device, self.compiled)
+        step = update_function(
+            self.spec, self.rule, self.depth, batch_size, self.device, self.compiled
+        )
         metrics: list[Tensor] = []
         errors: list[Tensor] = []
         shape = (2, batch_size, self.spec.act_dim)

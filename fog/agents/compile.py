@@ -20,7 +20,12 @@ UpdateFunction: TypeAlias = Callable[[State, Batch, Tensor, Tensor, Rule], tuple
 
 
 def update_function(
-    spec: NetworkSpec, depth: int, batch_size: int, device: torch.device, compiled: bool
+    spec: NetworkSpec,
+    rule: Rule,
+    depth: int,
+    batch_size: int,
+    device: torch.device,
+    compiled: bool,
 ) -> UpdateFunction:
     """`update_` itself, or its compiled form for networks of this depth.
 
@@ -29,13 +34,15 @@ def update_function(
     """
     if not compiled:
         return update_
-    return _compiled(spec, depth, batch_size, device.type)
+    return _compiled(spec, rule, depth, batch_size, device.type)
 
 
 @functools.cache
-def _compiled(spec: NetworkSpec, depth: int, batch_size: int, device: str) -> UpdateFunction:
-    # The compiler counts recompilations per code object and refuses after a few; a copy of the
-    # code per shape gives each its own account.
+def _compiled(
+    spec: NetworkSpec, rule: Rule, depth: int, batch_size: int, device: str
+) -> UpdateFunction:
+    # The compiler counts recompilations per code object and refuses after a few. A copy of the
+    # code for every set of shapes and constants gives each its own account.
     copy = types.FunctionType(update_.__code__.replace(), update_.__globals__, "update_")
     if device == "cuda":
         return _graphed(torch.compile(copy, fullgraph=True, dynamic=False, mode="reduce-overhead"))

@@ -36,6 +36,11 @@ class Networks:
         self.rule = rule
 
     @property
+    def state(self) -> State:
+        """Every tensor of the agent, live."""
+        return self._state()
+
+    @property
     def critics(self) -> tuple[Critic, ...]:
         """Names of the critics this agent has, targets left out."""
         return ("online", "offline") if self.rule.offline else ("online",)

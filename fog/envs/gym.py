@@ -68,17 +68,15 @@ def build(env_id: str, render_mode: str | None) -> GymSimulator:
                 raise UserError(
                     f"gym:{module}:{env_id}: cannot import {module} ({error})"
                 ) from None
-        return GymSimulator(make_bare(env_id, "gym", "Pendulum-v1", render_mode))
+        # Not every environment knows the option, so it is given only where it is needed.
+        options = {} if render_mode is None else {"render_mode": render_mode}
+        return GymSimulator(make_bare(env_id, "gym", "Pendulum-v1", **options))
 
 
-def make_bare(
-    env_id: str, prefix: str, example: str, render_mode: str | None
-) -> gymnasium.Env[Any, Any]:
+def make_bare(env_id: str, prefix: str, example: str, **options: Any) -> gymnasium.Env[Any, Any]:
     """`gymnasium.make` without the wrappers that cost time on every step."""
     try:
-        env = gymnasium.make(
-            env_id, max_episode_steps=-1, disable_env_checker=True, render_mode=render_mode
-        )
+        env = gymnasium.make(env_id, max_episode_steps=-1, disable_env_checker=True, **options)
     except gymnasium.error.UnregisteredEnv:
         raise unknown_id(prefix, env_id, gymnasium.registry, example) from None
     except gymnasium.error.DependencyNotInstalled as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -78,9 +78,7 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
         self._needs_reset = False
         return observation, info
 
-    def step(
-        self, action: ArrayLike
-    ) -> tuple[Float32Array, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: ArrayLike) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         """Apply one action, clipped to [-1, 1] and repeated as the task says.
 
         Rewards of the repeats are summed, `info["success"]` is 1 if any of them succeeded. The

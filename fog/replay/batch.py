@@ -85,5 +85,7 @@ class Layout:
 
     def split(self, block: torch.Tensor) -> Batch:
         """Cut a block that has arrived on another device into its columns."""
-        parts = zip(block.split(self._sections), self._lengths, self._shapes, strict=True)
+        parts = zip(
+            block.split_with_sizes(self._sections), self._lengths, self._shapes, strict=True
+        )
         return Batch(*(part[:length].view(shape) for part, length, shape in parts))

@@ -19,6 +19,7 @@ and u uniform on [0, G + F), the inverse of the distribution function is
 from __future__ import annotations
 
 from math import expm1, log, log1p
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,17 @@ from fog.replay.storage import IntArray
 
 # Largest float below 1: keeps ln(1 - u * epsilon) finite where u * epsilon rounds to 1.
 _BELOW_ONE = 1.0 - 2.0**-53
+
+
+class _Inverse(NamedTuple):
+    """The constants of the inverse distribution function for one buffer size."""
+
+    to_power: float
+    lowest: float
+    to_age: float
+    floor_from: float
+    floor_slope: float
+    floor_start: float
 
 
 class DecayLaw:
@@ -49,6 +61,9 @@ class DecayLaw:
         self.epsilon = epsilon
         self.tau = tau
         self.log_q = log1p(-epsilon) if epsilon < 1.0 else -np.inf
+        # Kept for the buffer size used last: a full buffer does not change its size.
+        self._inverse_for = 1
+        self._inverse = self._prepare(1)
 
     def geometric_ages(self, n: int) -> int:
         """How many of the ages 0 .. n-1 lie on the geometric part (k above)."""
@@ -69,10 +84,9 @@ class DecayLaw:
 
     def weights(self, ages: IntArray) -> NDArray[np.float64]:
         """The weight of each age, straight from the definition."""
-        powers = np.power(1.0 - self.epsilon, ages.astype(np.float64))
-        if 0.0 < self.epsilon < 1.0:
-            powers = np.exp(ages * self.log_q)
-        return np.maximum(self.tau, powers)
+        if self.epsilon == 1.0:
+            return np.where(ages == 0, 1.0, self.tau)
+        return np.asarray(np.maximum(self.tau, np.exp(ages * self.log_q)))
 
     def ages(self, uniforms: NDArray[np.float64], n: int) -> IntArray:
         """Turn uniforms on [0, 1) into ages by the inverse distribution function.
@@ -81,21 +95,36 @@ class DecayLaw:
             uniforms: One number per draw; overwritten.
             n: Transitions in the buffer.
         """
-        k, geometric, floor = self.masses(n)
-        total = geometric + floor
         if self.epsilon == 0.0:
-            uniforms *= total
+            uniforms *= n
             return np.minimum(uniforms, n - 1, out=uniforms).astype(np.int64)
-        ages = uniforms * (-total * self.epsilon)
-        np.maximum(ages, -min(geometric * self.epsilon, _BELOW_ONE), out=ages)
+        if n != self._inverse_for:
+            self._inverse, self._inverse_for = self._prepare(n), n
+        inverse = self._inverse
+        ages = uniforms * inverse.to_power
+        np.maximum(ages, inverse.lowest, out=ages)
         np.log1p(ages, out=ages)
-        ages *= 1.0 / self.log_q
-        if total > geometric:
-            on_floor = uniforms >= geometric / total
-            uniforms *= total / self.tau
-            uniforms += k - geometric / self.tau
+        ages *= inverse.to_age
+        if inverse.floor_from < 1.0:
+            on_floor = uniforms >= inverse.floor_from
+            uniforms *= inverse.floor_slope
+            uniforms += inverse.floor_start
             np.copyto(ages, uniforms, where=on_floor)
         return np.minimum(ages, n - 1, out=ages).astype(np.int64)
+
+    def _prepare(self, n: int) -> _Inverse:
+        k, geometric, floor = self.masses(n)
+        total = geometric + floor
+        # A floor lost in rounding beside the geometric part is never drawn from.
+        has_floor = total > geometric
+        return _Inverse(
+            to_power=-total * self.epsilon,
+            lowest=-min(geometric * self.epsilon, _BELOW_ONE),
+            to_age=1.0 / self.log_q if self.epsilon > 0.0 else 0.0,
+            floor_from=geometric / total if has_floor else 1.0,
+            floor_slope=total / self.tau if has_floor else 0.0,
+            floor_start=k - geometric / self.tau if has_floor else 0.0,
+        )
 
 
 class DecaySampler(Sampler):
@@ -116,7 +145,7 @@ class DecaySampler(Sampler):
         return np.subtract(added - 1, ages, out=ages), None
 
     def probabilities(self, oldest: int, added: int) -> Probabilities:
-        """w / sum(w), weight by weight."""
+        """The weights over their sum, weight by weight."""
         weights = self.law.weights(np.arange(added - oldest - 1, -1, -1))
         return np.asarray(weights / weights.sum())
 

@@ -25,7 +25,7 @@ def write(path: Path, parts: Sequence[Array]) -> None:
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for part in parts:
-            file.write(memoryview(part).cast("B") if part.size else b"")
+            file.write(part.data.cast("B") if part.size else b"")
 
 
 def check(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -53,8 +53,8 @@ def read(path: Path, parts: Sequence[Array]) -> None:
         _header(file)
         for part in parts:
             if part.size:
-                view = memoryview(part).cast("B")
-                if file.readinto(view) != len(view):  # type: ignore[attr-defined]
+                view = part.data.cast("B")
+                if file.readinto(view) != len(view):
                     raise UserError(f"{path} is truncated")
 
 

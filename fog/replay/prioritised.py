@@ -38,7 +38,7 @@ class _TreeSampler(Sampler):
         return np.arange(oldest, added) % self._capacity
 
     def probabilities(self, oldest: int, added: int) -> Probabilities:
-        """priority / sum of priorities."""
+        """Each priority over the sum of all."""
         priorities = self.array(oldest, added)
         return np.asarray(priorities / priorities.sum())
 
@@ -154,9 +154,7 @@ class CorrectedUniformSampler(_TreeSampler):
 
     name = "cuer"
 
-    def __init__(
-        self, rng: np.random.Generator, capacity: int, quota: float, floor: float
-    ) -> None:
+    def __init__(self, rng: np.random.Generator, capacity: int, quota: float, floor: float) -> None:
         """Check the settings named above."""
         super().__init__(rng, capacity)
         if not 0.0 < floor <= quota < np.inf:

@@ -118,10 +118,10 @@ class Replay:
             checked_action, checked_reward[0], checked_next, bool(terminated), bool(truncated)
         )
         self.sampler.add(transition)
-        if store.in_episode:
-            self._partial.append(checked_action.copy())
-        else:
+        if terminated or truncated:
             self._partial.clear()
+        else:
+            self._partial.append(checked_action.copy())
         return transition
 
     def sample(self, batch_size: int, batches: int = 1) -> tuple[Batch, IntArray]:

@@ -133,7 +133,7 @@ class Storage:
         self.added += 1
 
     def gather(self, ids: IntArray, out: Columns) -> None:
-        """Copy the transitions `ids`, all of them stored, into columns of the same leading shape."""
+        """Copy the transitions `ids`, all of them stored, into columns of the same shape."""
         rows = ids % self.rows
         following = rows + 1
         following[following == self.rows] = 0

@@ -87,4 +87,4 @@ class SumTree:
             child = beyond.argmax(axis=1)
             mass -= cumulative[draws, child] - children[draws, child]
             nodes = (nodes << _BITS) + child
-        return nodes
+        return np.asarray(nodes)

@@ -239,8 +239,7 @@ def test_critic_layers_name_every_hidden_layer_and_the_features():
 
 def test_zero_perturbation_gives_the_gradient_of_a_layer():
     params = {
-        k: v.double()
-        for k, v in randomised(init_critic(rng(), critic_shapes(1, 3, 4, 1))).items()
+        k: v.double() for k, v in randomised(init_critic(rng(), critic_shapes(1, 3, 4, 1))).items()
     }
     x = torch.randn(2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 

@@ -64,8 +64,8 @@ def test_any_checkpoint_goes_on_to_the_same_end(tmp_path: Path, name: str) -> No
 
 
 def test_kill_9_then_resume(tmp_path: Path) -> None:
-    whole = fog.train(tiny(tmp_path / "whole", steps=1500, checkpoint_every=200))
-    config = tiny(tmp_path / "killed", steps=1500, checkpoint_every=200)
+    whole = fog.train(tiny(tmp_path / "whole", steps=700, checkpoint_every=150))
+    config = tiny(tmp_path / "killed", steps=700, checkpoint_every=150)
     process = start(config)
     wait_for_checkpoint(run_directory(config), process)
     time.sleep(random.Random(0).uniform(0.0, 0.3))
@@ -104,7 +104,7 @@ def test_kill_9_at_many_moments(tmp_path: Path, moment: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path, number: int) -> None:
-    changes = {"steps": 4000, "checkpoint_every": 100_000, "log_every": 10}
+    changes = {"steps": 700, "checkpoint_every": 100_000, "log_every": 10}
     config = tiny(tmp_path / "stopped", **changes)
     process = start(config)
     train = run_directory(config) / "train.csv"

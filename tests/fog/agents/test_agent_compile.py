@@ -16,10 +16,10 @@ def assert_close(a, b, tolerance):
         torch.testing.assert_close(tensor, right[name], rtol=tolerance, atol=tolerance, msg=name)
 
 
-@pytest.mark.parametrize("variant", ["sac", "fog"])
-def test_traced_graph_equals_eager(variant):
+def test_traced_graph_equals_eager():
     """The whole update traces as one graph; run by torch's own kernels, so no C++ is compiled."""
-    agent = make_agent(variant, bc_weight=0.5)
+    shallow = {"initial_depth": 1, "maximal_depth": 1, "expansion_updates": ()}
+    agent = make_agent("fog", bc_weight=0.5, **shallow)
     traced = torch.compile(update_, fullgraph=True, dynamic=False, backend="aot_eager")
     eager_state, state = agent._state, clone_state(agent._state)
     g = torch.Generator().manual_seed(0)

@@ -128,8 +128,9 @@ def perturbed(agent, seed=3):
 @pytest.mark.parametrize("bc_active", [False, True])
 @pytest.mark.parametrize("shift", [-50.0, 50.0])
 def test_obac_equals_a_plain_implementation(pessimism, bc_active, shift):
-    # A heavy cloning weight makes a wrong gate or term visible over ten updates.
-    agent = make_agent(pessimism=pessimism, bc_weight=0.5)
+    # Large settings make a wrong gate, a decayed actor or an old critic visible in ten updates.
+    large = {"bc_weight": 0.5, "weight_decay": 1.0, "critic_lr": 3e-3}
+    agent = make_agent(pessimism=pessimism, **large)
     state = perturbed(agent)
     state.critic["head.bias"][2:] += shift
     reference = Reference(state, agent.config.agent, pessimism, bc_active)
@@ -148,7 +149,9 @@ def test_obac_equals_a_plain_implementation(pessimism, bc_active, shift):
     for name, tree in reference.trees().items():
         for key, want in tree.items():
             got = getattr(state, name)[key].double()
-            torch.testing.assert_close(got, want.detach(), rtol=1e-4, atol=5e-5, msg=f"{name} {key}")
+            torch.testing.assert_close(
+                got, want.detach(), rtol=1e-4, atol=5e-5, msg=f"{name} {key}"
+            )
 
 
 def test_cloning_changes_the_actor_only_and_only_when_active():
@@ -239,4 +242,4 @@ def test_mixed_precision_trains_close_to_full_precision():
     assert b.metrics["critic_loss"] == pytest.approx(a.metrics["critic_loss"], rel=0.1)
     assert all(t.dtype == torch.float32 for _, t in flatten(mixed._state))
     assert a.metrics != b.metrics, "bfloat16 must really be used"
-    assert OBS + ACT == full._state.critic["stem.weight"].shape[1]
+    assert full._state.critic["stem.weight"].shape[1] == OBS + ACT

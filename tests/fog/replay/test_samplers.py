@@ -263,15 +263,15 @@ def test_only_samplers_with_feedback_say_so():
 @pytest.mark.parametrize(
     "bad",
     [
-        dict(name="decay", epsilon=-1e-9),
-        dict(name="decay", epsilon=float("nan")),
-        dict(name="decay", tau=1.1),
-        dict(name="per", alpha=-0.1),
-        dict(name="per", beta=2.0),
-        dict(name="per", total_steps=0),
-        dict(name="cuer", quota=0.0),
-        dict(name="cuer", floor=0.0),
-        dict(name="newest"),
+        {"name": "decay", "epsilon": -1e-9},
+        {"name": "decay", "epsilon": float("nan")},
+        {"name": "decay", "tau": 1.1},
+        {"name": "per", "alpha": -0.1},
+        {"name": "per", "beta": 2.0},
+        {"name": "per", "total_steps": 0},
+        {"name": "cuer", "quota": 0.0},
+        {"name": "cuer", "floor": 0.0},
+        {"name": "newest"},
     ],
 )
 def test_settings_are_checked(bad):

@@ -155,15 +155,15 @@ def test_the_path_to_another_device_cuts_the_block_alike():
 
 
 BAD = {
-    "nan observation": dict(next_obs=[0.0, np.nan, 0.0]),
-    "infinite observation": dict(next_obs=[0.0, np.inf, 0.0]),
-    "observation beyond float32": dict(next_obs=[0.0, 1e300, 0.0]),
-    "nan reward": dict(reward=float("nan")),
-    "infinite action": dict(action=[np.inf, 0.0]),
-    "wrong observation shape": dict(next_obs=[0.0, 0.0]),
-    "wrong action shape": dict(action=[[0.0, 0.0]]),
-    "vector reward": dict(reward=[1.0, 2.0]),
-    "words": dict(action=["left", "right"]),
+    "nan observation": {"next_obs": [0.0, np.nan, 0.0]},
+    "infinite observation": {"next_obs": [0.0, np.inf, 0.0]},
+    "observation beyond float32": {"next_obs": [0.0, 1e300, 0.0]},
+    "nan reward": {"reward": float("nan")},
+    "infinite action": {"action": [np.inf, 0.0]},
+    "wrong observation shape": {"next_obs": [0.0, 0.0]},
+    "wrong action shape": {"action": [[0.0, 0.0]]},
+    "vector reward": {"reward": [1.0, 2.0]},
+    "words": {"action": ["left", "right"]},
 }
 
 
@@ -174,7 +174,7 @@ def test_bad_data_is_refused_and_nothing_is_written(bad):
     before = (replay.added, replay.size, replay.counts.copy(), replay.current_obs)
     rows = [a.copy() for a in (replay._storage.obs, replay._storage.action, replay._storage.end)]
     leaves = replay.sampler._tree.leaves.copy()
-    good = dict(action=[0.0, 0.0], reward=1.0, next_obs=[0.0, 0.0, 0.0])
+    good = {"action": [0.0, 0.0], "reward": 1.0, "next_obs": [0.0, 0.0, 0.0]}
     with pytest.raises(UserError) as caught:
         replay.add(**{**good, **bad}, terminated=False, truncated=False)
     assert "\n" not in str(caught.value)
@@ -216,7 +216,11 @@ def test_misuse_is_refused():
         replay.take([1.5])
     with pytest.raises(ReplayError):
         next(replay.chunks(0))
-    for wrong in (dict(capacity=0), dict(capacity=4, storage="tape"), dict(capacity=4, storage="memmap")):
+    for wrong in (
+        {"capacity": 0},
+        {"capacity": 4, "storage": "tape"},
+        {"capacity": 4, "storage": "memmap"},
+    ):
         with pytest.raises(UserError):
             build(**wrong)
 

@@ -1,0 +1,1 @@
+"""Figures: arrays or tables in, matplotlib figures out, saved together with what they show."""

@@ -1,0 +1,93 @@
+"""Save a figure so that it can be trusted later: picture, plotted numbers and provenance."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from diagnostics.plots.style import RC, styled
+
+DISTRIBUTION = "fog-diagnostics"
+
+
+def save_figure(
+    figure: Figure,
+    name: str,
+    out: str | Path,
+    table: pd.DataFrame,
+    parameters: Mapping[str, Any],
+) -> list[Path]:
+    """Write `<name>.png`, `.pdf`, `.csv` and `.json` into `out`.
+
+    Args:
+        figure: What to save.
+        name: File name without extension.
+        out: Directory; created if need be.
+        table: The plotted numbers, one row per point.
+        parameters: Everything the figure depends on, to be written into the provenance.
+
+    Returns:
+        The four paths, the picture first.
+    """
+    directory = Path(out)
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / f"{name}{suffix}" for suffix in (".png", ".pdf", ".csv", ".json")]
+    with styled():
+        figure.savefig(paths[0], dpi=RC["savefig.dpi"])
+        # Without a date the same figure is the same file, and version control stays quiet.
+        figure.savefig(paths[1], metadata={"CreationDate": None})
+    table.to_csv(paths[2], index=False)
+    provenance = {
+        "figure": name,
+        "parameters": {key: _plain(value) for key, value in parameters.items()},
+        "rows": len(table),
+        "columns": list(table.columns),
+        "code": code_version(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    paths[3].write_text(json.dumps(provenance, indent=1) + "\n")
+    return paths
+
+
+def code_version() -> dict[str, Any]:
+    """Version of the installed package, and the git commit if the code runs from a checkout."""
+    try:
+        package = version(DISTRIBUTION)
+    except PackageNotFoundError:
+        package = None
+    commit = _git("rev-parse", "HEAD")
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    return {
+        "package": package,
+        "commit": commit,
+        "uncommitted_changes": None if changed is None else bool(changed),
+        "numpy": np.__version__,
+    }
+
+
+def _git(*arguments: str) -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    return str(value)

@@ -1,0 +1,63 @@
+"""What probes share: own noise, own samples of the buffer, a cadence, checked records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from diagnostics import schema
+from fog.events import Transitions, View
+
+MEASUREMENTS_PER_WINDOW = 20
+"""Cadence of the cheap probes: every 5k steps at the paper's scale, as often as evaluations."""
+
+
+def record(view: View, table: str, columns: Mapping[str, Any]) -> None:
+    """Write rows to a table of `diagnostics.schema`."""
+    view.table(table).write(schema.conform(table, columns))
+
+
+def noise(view: View, rows: int) -> Tensor:
+    """Standard normals (rows, act_dim) from the probe's own stream."""
+    drawn = view.rng.standard_normal((rows, view.subject.act_dim), dtype=np.float32)
+    return torch.from_numpy(drawn).to(view.subject.device)
+
+
+def sample_ids(view: View, size: int) -> NDArray[np.int64]:
+    """`size` different stored transitions, all equally likely; all of them if fewer are stored.
+
+    Uniform whatever the training sampler is, so that variants are measured on the same footing.
+    """
+    stored = view.replay.size
+    oldest = view.replay.added - stored
+    if stored <= size:
+        return np.arange(oldest, view.replay.added)
+    return np.sort(oldest + view.rng.choice(stored, size, replace=False))
+
+
+def sample(view: View, size: int) -> Transitions:
+    """The transitions of `sample_ids`."""
+    return view.replay.take(sample_ids(view, size))
+
+
+class Cadence:
+    """Due at the first update, and then in each new stretch of `window / per_window` steps."""
+
+    def __init__(self, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
+        self._per_window = per_window
+        self.next = 0
+        """Environment step from which the next measurement is due; belongs into the state."""
+
+    def due(self, view: View) -> bool:
+        """Whether to measure now; if so, the next time is set."""
+        step = view.env_step
+        if step < self.next:
+            return False
+        every = max(1, view.facts.window_steps // self._per_window)
+        self.next = (step // every + 1) * every
+        return True

@@ -1,0 +1,69 @@
+"""Dormant neurons: raw scores of every hidden neuron; thresholds are applied in analysis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, noise, record, sample
+from fog.events import Change, Probe, Update, View
+
+
+class Dormancy(Probe):
+    """Mean |output| and mean |d loss / d output| of every neuron on a batch of the buffer.
+
+    The first is Sokar et al.'s score before division by the layer's mean; the second follows the
+    paper's text, which calls a neuron active if it receives gradient. Measured at a cadence, and
+    immediately before and after every reset and expansion, on the same batch before and after.
+
+    Args:
+        batch: transitions to average over.
+        per_window: measurements in each window.
+    """
+
+    name = "dormancy"
+
+    def __init__(self, batch: int = 1024, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
+        self._batch = batch
+        self._cadence = Cadence(per_window)
+        self._before: dict[str, Any] = {}
+
+    def on_update(self, view: View, event: Update) -> None:
+        """Measure if due."""
+        if self._cadence.due(view):
+            self._measure(view, "cadence")
+
+    def on_change(self, view: View, event: Change) -> None:
+        """Measure before and after, with the same transitions and noise."""
+        if event.phase == "before":
+            self._before = dict(view.rng.bit_generator.state)
+        else:
+            view.rng.bit_generator.state = self._before
+        self._measure(view, f"{event.phase} {event.kind}")
+
+    def _measure(self, view: View, phase: str) -> None:
+        subject = view.subject
+        batch = sample(view, self._batch)
+        rows: dict[str, list[Any]] = {
+            name: [] for name in ("network", "layer", "member", "activation", "gradient")
+        }
+        for network in subject.networks:
+            found = subject.hidden(network, batch, noise(view, len(batch.reward)))
+            for layer, hidden in found.items():
+                outputs = hidden.output.abs().mean(dim=1).cpu().numpy()
+                gradients = hidden.gradient.abs().mean(dim=1).cpu().numpy()
+                rows["network"] += [network] * len(outputs)
+                rows["layer"] += [layer] * len(outputs)
+                rows["member"] += range(len(outputs))
+                rows["activation"] += list(outputs)
+                rows["gradient"] += list(gradients)
+        record(view, "dormancy", {"phase": np.repeat(phase, len(rows["layer"])), **rows})
+
+    def state(self) -> dict[str, Any]:
+        """When to measure next."""
+        return {"next": self._cadence.next}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore it."""
+        self._cadence.next = state["next"]

@@ -1,0 +1,98 @@
+"""Overestimation: Q along evaluation episodes minus the return that really followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from diagnostics.probes.common import noise, record
+from fog.events import Episode, Probe, View
+
+FloatArray = NDArray[np.float64]
+
+_TAIL = 0.05
+"""Weight below which what follows a truncation may be neglected."""
+
+
+@dataclass(frozen=True)
+class _Compared:
+    q: FloatArray
+    mc_return: FloatArray
+    entropy_return: FloatArray
+    tail: FloatArray
+
+
+class Overestimation(Probe):
+    """Mean of Q(s, a) minus the discounted return, over the states of evaluation episodes.
+
+    Q is the smaller of the online twins. The return of a terminated episode is complete. A
+    truncated one is completed with gamma^n Q at its final state, n steps later, and only states at
+    least H = min(ln 0.05 / ln gamma, half the episode) steps before the end are compared; the
+    column `tail` is the mean of gamma^n: the share of a bias that bootstrapping hides.
+    """
+
+    name = "overestimation"
+
+    def on_evaluation(self, view: View, episodes: list[Episode]) -> None:
+        """Compare."""
+        found = [_compare(view, episode) for episode in episodes]
+        q, mc, entropy, tail = (
+            np.concatenate([getattr(each, name) for each in found])
+            for name in ("q", "mc_return", "entropy_return", "tail")
+        )
+        record(
+            view,
+            "overestimation",
+            {
+                "states": [len(q)],
+                "q": [q.mean()],
+                "mc_return": [mc.mean()],
+                "entropy_return": [entropy.mean()],
+                "bias": [(q - mc).mean()],
+                "soft_bias": [(q - mc - entropy).mean()],
+                "tail": [tail.mean()],
+            },
+        )
+
+
+def _compare(view: View, episode: Episode) -> _Compared:
+    subject, discount = view.subject, view.facts.discount
+    critic = subject.critics[0]
+    length = len(episode.rewards)
+    obs = torch.from_numpy(episode.observations).to(subject.device)
+    action = torch.from_numpy(episode.actions).to(subject.device)
+    q = subject.q_values(critic, obs[:-1], action).amin(dim=0).double().cpu().numpy()
+    bonus = subject.entropy_bonus(obs, noise(view, length + 1)).double().cpu().numpy()
+    # Q(s, a) holds the bonus of every state after s, but of no terminal one.
+    bonus = discount * bonus[1:]
+    beyond, compared = 0.0, length
+    tail: FloatArray = np.zeros(length)
+    if episode.terminated:
+        bonus[-1] = 0.0
+    else:
+        final = obs[-1:]
+        beyond = subject.q_values(critic, final, subject.action(final)).amin().item()
+        compared = length - _horizon(discount, length)
+        tail = np.power(discount, np.arange(length, 0.0, -1.0))
+    mc = _discounted(episode.rewards.astype(np.float64), discount, beyond)
+    kept = slice(0, compared)
+    return _Compared(q[kept], mc[kept], _discounted(bonus, discount, 0.0)[kept], tail[kept])
+
+
+def _horizon(discount: float, length: int) -> int:
+    enough = 1 if discount == 0.0 else ceil(log(_TAIL) / log(discount))
+    return min(enough, length // 2)
+
+
+def _discounted(rewards: FloatArray, discount: float, after: float) -> FloatArray:
+    """Discounted sum from each step on, with value `after` beyond the last."""
+    sums = np.empty_like(rewards)
+    total = after
+    for k in range(len(rewards) - 1, -1, -1):
+        total = rewards[k] + discount * total
+        sums[k] = total
+    return sums

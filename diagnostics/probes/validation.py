@@ -1,0 +1,60 @@
+"""Validation loss: the training loss on transitions that are never trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from diagnostics.probes.common import noise, record
+from fog.events import Episode, Probe, TransitionBatch, View
+
+
+class Validation(Probe):
+    """The critics' loss on the transitions of the evaluation episodes.
+
+    They come from the deterministic policy and from seeds of their own, so training is untouched
+    by measuring it. Compared with the loss on the newest window of the buffer it shows overfitting;
+    the difference of policies (deterministic, exploring) is in it too.
+    """
+
+    name = "validation"
+
+    def on_evaluation(self, view: View, episodes: list[Episode]) -> None:
+        """Measure."""
+        whole = _transitions(episodes, view.subject.device)
+        rows, losses = view.subject.bulk_losses(len(whole.reward))
+        parts: dict[str, list[Any]] = {}
+        for start in range(0, len(whole.reward), rows):
+            batch = TransitionBatch(*(column[start : start + rows] for column in whole))
+            for critic, loss in losses(batch, noise(view, len(batch.reward))).items():
+                pair = torch.stack([loss.loss, loss.target]).double().cpu().numpy()
+                parts.setdefault(critic, []).append(pair)
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("critic", "count", "mean", "std", "target_variance", "scaled")
+        }
+        for critic, pieces in parts.items():
+            loss, target = np.concatenate(pieces, axis=1)
+            mean, variance = loss.mean(), target.var()
+            scaled = mean / variance if variance > 0 else np.nan
+            row = (critic, len(loss), mean, loss.std(), variance, scaled)
+            for name, value in zip(columns, row, strict=True):
+                columns[name].append(value)
+        record(view, "validation", columns)
+
+
+def _transitions(episodes: list[Episode], device: torch.device) -> TransitionBatch:
+    bootstrap = []
+    for episode in episodes:
+        bootstrap.append(np.ones(len(episode.rewards), np.float32))
+        bootstrap[-1][-1] = 0.0 if episode.terminated else 1.0
+    columns = (
+        [episode.observations[:-1] for episode in episodes],
+        [episode.actions for episode in episodes],
+        [episode.rewards for episode in episodes],
+        bootstrap,
+        [episode.observations[1:] for episode in episodes],
+    )
+    joined = (torch.from_numpy(np.concatenate(column)).to(device) for column in columns)
+    return TransitionBatch(*joined)

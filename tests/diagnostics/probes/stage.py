@@ -1,0 +1,109 @@
+"""A small trained agent, a buffer of 50 transitions and a view of both, for testing probes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fog import seeding
+from fog.agents import Agent, build_agent
+from fog.events import Episode, Probe, Update
+from fog.probing import Probes, ProbeView, Progress
+from fog.replay import Batch, Replay, make_sampler
+from fog.subject import AgentSubject, facts_of
+from tests.training import tiny
+
+OBS, ACT, SIZE = 3, 2, 50
+
+
+@dataclass
+class Stage:
+    agent: Agent
+    replay: Replay
+    progress: Progress
+    view: ProbeView
+    probes: Probes
+    directory: Path
+
+    def read(self, table: str) -> pd.DataFrame:
+        parts = sorted((self.directory / table).glob("*.parquet"))
+        return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
+
+    def rng(self, name: str) -> np.random.Generator:
+        """A copy of the stream that the probe of that name starts with."""
+        return seeding.generator(0, f"probe/{name}")
+
+    def everything(self) -> Batch:
+        replay = self.replay
+        return replay.take(np.arange(replay.added - replay.size, replay.added))
+
+
+def build(path: Path, *probes: Probe, variant: str = "fog", added: int = SIZE, **changes) -> Stage:
+    settings = {"window_steps": 20, "capacity": SIZE, "steps": 100, "warmup_steps": 16}
+    settings |= {"expansion_updates": ()}
+    config = tiny(path, variant, **{**settings, **changes})
+    agent = build_agent(config, OBS, ACT)
+    sampler = make_sampler(
+        config.replay.sampler,
+        capacity=SIZE,
+        rng=seeding.generator(0, "replay"),
+        epsilon=config.replay.epsilon,
+        tau=config.replay.tau,
+        alpha=0.6,
+        beta=0.4,
+        total_steps=100,
+        quota=16.0,
+    )
+    replay = Replay(OBS, ACT, SIZE, sampler=sampler)
+    progress = Progress()
+    view = ProbeView(
+        facts_of(config), progress, AgentSubject(agent), replay, seeding.generator(0, "x"), path
+    )
+    attached = Probes(list(probes), view.facts, progress, view.subject, replay, path)
+    stage = Stage(agent, replay, progress, view, attached, path)
+    play(stage, added)
+    return stage
+
+
+def play(stage: Stage, steps: int) -> None:
+    """Random transitions with ends of both kinds, and an update on each of the later ones."""
+    rng = np.random.default_rng(steps)
+    replay = stage.replay
+    for _ in range(steps):
+        if replay.current_obs is None:
+            replay.begin_episode(rng.standard_normal(OBS))
+        end = rng.random()
+        action = rng.uniform(-1, 1, ACT)
+        next_obs = rng.standard_normal(OBS)
+        replay.add(action, rng.standard_normal(), next_obs, end < 0.1, 0.1 < end < 0.2)
+        stage.progress.env_step += 1
+        if stage.progress.env_step > 16:
+            batch, ids = replay.sample(16, 1)
+            stats = stage.agent.update(batch)
+            replay.update_priorities(ids, stats.td_error)
+            stage.progress.updates += 1
+            stage.probes.update(Update(ids, stats.metrics))
+
+
+def episodes() -> list[Episode]:
+    """One terminated and one truncated episode of different lengths."""
+    rng = np.random.default_rng(3)
+    made = []
+    for length, terminated in ((7, True), (12, False)):
+        made.append(
+            Episode(
+                rng.standard_normal((length + 1, OBS)).astype(np.float32),
+                rng.uniform(-1, 1, (length, ACT)).astype(np.float32),
+                rng.standard_normal(length).astype(np.float32),
+                terminated,
+            )
+        )
+    return made
+
+
+def normals(rng: np.random.Generator, rows: int) -> torch.Tensor:
+    return torch.from_numpy(rng.standard_normal((rows, ACT), dtype=np.float32))

@@ -1,0 +1,133 @@
+"""Probes look and do not touch: with and without them a run is the same, bit for bit."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import fog
+from fog import checkpoint, probing
+from fog.errors import ConfigError
+from fog.events import Probe, Update, View
+from tests.training import assert_same_run, newest, tiny
+
+TABLES = {
+    "churn",
+    "critic_loss",
+    "dormancy",
+    "features",
+    "norms",
+    "overestimation",
+    "plasticity",
+    "sample_counts",
+    "sample_counts_full",
+    "sample_fit",
+    "srank",
+    "validation",
+}
+
+
+@pytest.fixture(scope="module", params=["fog", "expanded-sac"])
+def pair(request, tmp_path_factory) -> tuple[Path, Path]:
+    """One run without and one with all probes, through two resets and an expansion."""
+    home = tmp_path_factory.mktemp(request.param)
+    bare = fog.train(tiny(home / "bare", request.param))
+    probed = fog.train(tiny(home / "probed", request.param, probes=("all",)))
+    return bare.directory, probed.directory
+
+
+def test_a_probed_run_is_the_same_run(pair: tuple[Path, Path]) -> None:
+    bare, probed = pair
+    assert_same_run(bare, probed)
+    events = set(pd.read_csv(probed / "events.csv")["event"])
+    assert {"reset", "expansion"} <= events
+    assert {path.name for path in (probed / "probes").iterdir()} == TABLES
+    assert not (bare / "probes").exists()
+
+
+def test_seconds_per_probe_are_logged(pair: tuple[Path, Path]) -> None:
+    rows = pd.read_csv(pair[1] / "train.csv")
+    spent = rows.filter(like="probe_seconds.").iloc[-1]
+    assert set(spent.index) == {f"probe_seconds.{name}" for name in probing.available()}
+    assert (spent > 0).all()
+
+
+def test_dormancy_is_recorded_around_every_change(pair: tuple[Path, Path]) -> None:
+    events = pd.read_csv(pair[1] / "events.csv")
+    table = _read(pair[1], "dormancy")
+    for kind in ("reset", "expansion"):
+        steps = set(events.loc[events["event"] == kind, "env_step"])
+        for phase in ("before", "after"):
+            assert set(table.loc[table["phase"] == f"{phase} {kind}", "env_step"]) == steps
+
+
+def test_an_interrupted_run_records_the_same_tables(tmp_path: Path, pair) -> None:
+    whole = pair[1]
+    variant = whole.parent.name
+    config = tiny(tmp_path / "cut", variant, probes=("all",))
+    cut = fog.train(config).directory
+    earlier = checkpoint.candidates(cut / "checkpoint")[1]
+    shutil.rmtree(newest(cut))
+    manifest = cut / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
+    assert fog.train(config, resume=True).status == "finished"
+    assert int(earlier.name) < 300
+    for name in TABLES:
+        parts = [sorted(p.name for p in (run / "probes" / name).iterdir()) for run in (whole, cut)]
+        assert parts[0] == parts[1], name
+        pd.testing.assert_frame_equal(_read(whole, name), _read(cut, name), check_exact=True)
+
+
+class DrawsFromTheAgent(Probe):
+    """Bad: takes one number from the agent's noise stream."""
+
+    name = "draws"
+
+    def on_update(self, view: View, event: Update) -> None:
+        if view.updates == 50:
+            import torch
+
+            torch.rand(1, generator=view.subject._agent._noise)
+
+
+class WritesAParameter(Probe):
+    """Bad: changes one weight in its last bits."""
+
+    name = "writes"
+
+    def on_update(self, view: View, event: Update) -> None:
+        if view.updates == 50:
+            view.subject.parameters("online")["stem.weight"].mul_(1 + 1e-6)
+
+
+class DrawsFromTheReplay(Probe):
+    """Bad: samples, which counts as drawing and advances the sampler's stream."""
+
+    name = "samples"
+
+    def on_update(self, view: View, event: Update) -> None:
+        if view.updates == 50:
+            view.replay.sample(1)
+
+
+@pytest.mark.parametrize("cls", [DrawsFromTheAgent, WritesAParameter, DrawsFromTheReplay])
+def test_the_comparison_catches_a_probe_that_touches(tmp_path, monkeypatch, cls) -> None:
+    short = {"steps": 110, "reset_steps": (), "eval_every": 110}
+    bare = fog.train(tiny(tmp_path / "bare", **short))
+    monkeypatch.setattr("fog.subject.load", lambda _: [cls()])
+    touched = fog.train(tiny(tmp_path / "touched", **short))
+    with pytest.raises(AssertionError):
+        assert_same_run(bare.directory, touched.directory)
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no option 'row'; it has: raw"):
+        probing.load(["critic_loss:row"])
+
+
+def _read(run: Path, table: str) -> pd.DataFrame:
+    parts = sorted((run / "probes" / table).glob("*.parquet"))
+    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
