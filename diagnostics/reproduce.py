@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fog import tasks
 from fog.cli.parser import Parser, integer
 from fog.errors import UserError
 
@@ -37,7 +38,7 @@ class Job:
     @property
     def directory(self) -> Path:
         """The run directory that `fog train` makes."""
-        return self.out / self.task / self.variant / f"seed{self.seed}"
+        return self.out / tasks.get(self.task).slug / self.variant / f"seed{self.seed}"
 
     def status(self) -> str:
         """The run's status, `new` if it was never started."""

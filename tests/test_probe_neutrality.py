@@ -10,7 +10,6 @@ import pytest
 
 import fog
 from fog import checkpoint, probing
-from fog.errors import ConfigError
 from fog.events import Probe, Update, View
 from tests.training import assert_same_run, newest, tiny
 
@@ -121,11 +120,6 @@ def test_the_comparison_catches_a_probe_that_touches(tmp_path, monkeypatch, cls)
     touched = fog.train(tiny(tmp_path / "touched", **short))
     with pytest.raises(AssertionError):
         assert_same_run(bare.directory, touched.directory)
-
-
-def test_unknown_options_are_refused() -> None:
-    with pytest.raises(ConfigError, match="no option 'row'; it has: raw"):
-        probing.load(["critic_loss:row"])
 
 
 def _read(run: Path, table: str) -> pd.DataFrame:

@@ -74,7 +74,7 @@ def test_critic_loss_accumulates_in_double_precision(tmp_path):
     assert row["std"] == pytest.approx(exact.std(), rel=1e-9)
 
 
-@pytest.mark.parametrize("variant", ["expanded-sac", "balanced-sac"])
+@pytest.mark.parametrize("variant", ["sac", "balanced-sac"])
 @pytest.mark.parametrize("added", [SIZE, 90])
 def test_sample_counts_beside_their_expectation(tmp_path, variant, added):
     settings = {"epsilon": 0.05, "tau": 0.2} if variant == "balanced-sac" else {}

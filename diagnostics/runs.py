@@ -1,0 +1,338 @@
+"""Run directories as tables: `diagnostics.load`.
+
+Loading reads each run's config and manifest. Everything else is read when it is first asked for:
+hundreds of runs open in seconds although their probes may have recorded gigabytes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow
+
+from diagnostics import files, schema
+from diagnostics.errors import AnalysisError, RunsWarning, unknown
+from diagnostics.labels import labels
+from diagnostics.summary import summarise
+
+IDENTITY = ("task", "variant", "seed", "scale", "label", "run")
+"""The first columns of every table. `label` is equal for runs that may be averaged over seeds."""
+
+_MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
+_SEED = re.compile(r"^seed(\d+)$")
+_CSV_COLUMNS = {
+    "evals": ("env_step", "return", "length", "success_once", "success_end", "episode"),
+    "train": ("env_step", "updates", "updates_per_second"),
+    "events": ("env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail"),
+}
+
+
+@dataclass
+class RunFiles:
+    """One run directory: what it says about itself, and what is wrong with it."""
+
+    path: Path
+    config: dict[str, Any] = field(default_factory=dict)
+    """Settings by bare name."""
+    manifest: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFiles:
+        """Read config and manifest of a run directory."""
+        run = cls(path)
+        groups, problems = files.read_yaml(path / "config.yaml")
+        for name, values in groups.items():
+            run.config.update(values if isinstance(values, dict) else {name: values})
+        run.manifest, more = files.read_json(path / "manifest.json")
+        run.problems += problems + more
+        return run
+
+    @property
+    def seed(self) -> int:
+        """The run's seed; -1 if nothing tells it."""
+        if isinstance(self.config.get("seed"), int):
+            return int(self.config["seed"])
+        named = _SEED.match(self.path.name)
+        return int(named[1]) if named else -1
+
+    def name(self, setting: str, parent: int) -> str:
+        """Task or variant: from the config, else from the directory `parent` levels up."""
+        told = self.config.get(setting)
+        return str(told) if told is not None else self.path.absolute().parents[parent - 1].name
+
+    def csv(self, table: str) -> pd.DataFrame:
+        """One of the run's CSV tables, empty if it is not there."""
+        frame, problems = files.read_csv(self.path / f"{table}.csv")
+        self.problems += problems
+        if frame.empty and self.manifest.get("status") == "finished" and table != "events":
+            self.problems.append(f"finished, but {table}.csv is missing or empty")
+        return frame
+
+
+class Runs:
+    """Every run below one or more paths, as tidy tables.
+
+    Every table starts with the columns `IDENTITY`. Damaged and incomplete runs stay in, with what
+    could be read of them; `problems` names them.
+
+    Attributes:
+        files: the run directories, in the order of `runs`.
+    """
+
+    def __init__(self, run_files: Iterable[RunFiles]) -> None:
+        self.files = sorted(run_files, key=_order)
+        self._warned = 0
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __repr__(self) -> str:
+        runs = self.identity
+        return (
+            f"<{len(self)} runs: {runs['task'].nunique()} tasks, {runs['label'].nunique()} "
+            f"variants, {len(self.problems)} problems>"
+        )
+
+    @cached_property
+    def identity(self) -> pd.DataFrame:
+        """The columns `IDENTITY`, one row per run."""
+        slugs = {_slug(str(run.config["task"])): run.config["task"] for run in self._configured()}
+        tasks = [run.name("task", 2) for run in self.files]
+        table = pd.DataFrame(
+            {
+                "task": pd.Series([slugs.get(_slug(task), task) for task in tasks], dtype="str"),
+                "variant": pd.Series([run.name("variant", 1) for run in self.files], dtype="str"),
+                "seed": pd.Series([run.seed for run in self.files], dtype="int64"),
+                "scale": pd.Series([run.config.get("scale", np.nan) for run in self.files]).astype(
+                    "float64"
+                ),
+            }
+        )
+        configs = [run.config for run in self.files]
+        table["label"] = pd.Series(labels(table, configs) if configs else [], dtype="str")
+        table["run"] = pd.Series([str(run.path) for run in self.files], dtype="str")
+        return table
+
+    def _configured(self) -> Iterator[RunFiles]:
+        return (run for run in self.files if "task" in run.config)
+
+    @cached_property
+    def evals(self) -> pd.DataFrame:
+        """One row per evaluation episode: `env_step`, `return`, `length`, successes."""
+        return self._csv("evals")
+
+    @cached_property
+    def train(self) -> pd.DataFrame:
+        """One row per logging interval: losses, Q, temperature, depth, rates, probe seconds."""
+        return self._csv("train")
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """One row per reset, expansion, checkpoint, resume or divergence."""
+        return self._csv("events")
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row per run: status, progress, scores, speed, and every setting of its config.
+
+        `final_return` and `best_return` are means over an evaluation's episodes: of the last
+        evaluation, and of the best one strictly before the run's `steps` (the paper's rule).
+        `final_score` and `best_score` are the same of the task's `metric`, which is the return or
+        `success_once`. `idle_hours` is the time since the run wrote anything: a run that says
+        `running` and has been silent for hours was killed.
+        """
+        facts = summarise(
+            self.identity, [(run.path, run.config, run.manifest) for run in self.files],
+            self.evals, self.train,
+        )  # fmt: skip
+        facts["problems"] = pd.Series(
+            ["; ".join(run.problems) for run in self.files], dtype="str"
+        )
+        return facts
+
+    @property
+    def critic_loss(self) -> pd.DataFrame:
+        """Critic loss by insertion window: the heatmap."""
+        return self.table("critic_loss")
+
+    @property
+    def dormancy(self) -> pd.DataFrame:
+        """Per-neuron activation and gradient scores, one row per layer and network."""
+        return self.table("dormancy")
+
+    @property
+    def sample_counts(self) -> pd.DataFrame:
+        """How often transitions were drawn, by bins of neighbours."""
+        return self.table("sample_counts")
+
+    @property
+    def features(self) -> pd.DataFrame:
+        """Penultimate critic features of sampled transitions."""
+        return self.table("features")
+
+    @property
+    def problems(self) -> pd.DataFrame:
+        """What is wrong, one row each: `run` and `problem`. Grows as more tables are read."""
+        rows = [(str(run.path), problem) for run in self.files for problem in run.problems]
+        return pd.DataFrame(rows, columns=["run", "problem"], dtype="str")
+
+    @cached_property
+    def tables(self) -> dict[str, int]:
+        """Names of the probe tables on disk, and how many runs have them."""
+        found: dict[str, int] = {}
+        for run in self.files:
+            home = run.path / "probes"
+            for path in home.iterdir() if home.is_dir() else ():
+                if path.is_dir():
+                    found[path.name] = found.get(path.name, 0) + 1
+        return dict(sorted(found.items()))
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A probe table of all runs: the columns `IDENTITY`, then those of `schema.TABLES`.
+
+        Runs without it are left out; the table is empty, with its columns, if none has it. It is
+        kept, so a second call is free.
+
+        Raises:
+            AnalysisError: no such table exists.
+        """
+        if name not in self._tables:
+            if name not in schema.TABLES and name not in self.tables:
+                raise unknown("probe table", name, {**schema.TABLES, **self.tables})
+            self._tables[name] = self._read_table(name)
+        return self._tables[name]
+
+    @cached_property
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    def _read_table(self, name: str) -> pd.DataFrame:
+        parts, positions = [], []
+        for position, run in enumerate(self.files):
+            table, problems = files.read_parts(run.path, name)
+            run.problems += problems
+            if table is not None:
+                parts.append(table)
+                positions.append(np.full(len(table), position))
+        self._warn()
+        if not parts:
+            columns = schema.TABLES[name].names if name in schema.TABLES else ("env_step",)
+            return self._named(pd.DataFrame(columns=columns), np.empty(0, np.int64))
+        table = pyarrow.concat_tables(parts, promote_options="permissive")
+        return self._named(table.to_pandas(), np.concatenate(positions))
+
+    def _csv(self, name: str) -> pd.DataFrame:
+        frames, positions = [], []
+        for position, run in enumerate(self.files):
+            frame = run.csv(name)
+            if not frame.empty:
+                frames.append(frame)
+                positions.append(np.full(len(frame), position))
+        self._warn()
+        if not frames:
+            empty = pd.DataFrame(columns=_CSV_COLUMNS[name])
+            return self._named(empty, np.empty(0, np.int64))
+        return self._named(pd.concat(frames, ignore_index=True), np.concatenate(positions))
+
+    def _named(self, table: pd.DataFrame, positions: np.ndarray[Any, Any]) -> pd.DataFrame:
+        names = self.identity.take(positions).reset_index(drop=True)
+        clash = [column for column in table.columns if column in IDENTITY]
+        return pd.concat([names, table.drop(columns=clash)], axis=1)
+
+    def select(self, **wanted: Any) -> Runs:
+        """The runs whose columns in `identity` or `runs` have the wanted values.
+
+        Args:
+            **wanted: a value, a collection of values, or a function of a value, by column:
+                `select(task="humanoid-walk", variant=["sac", "fog"], status="finished")`.
+
+        Raises:
+            AnalysisError: there is no such column.
+        """
+        keep = np.ones(len(self), bool)
+        for name, value in wanted.items():
+            table = self.identity if name in self.identity else self.runs
+            if name not in table:
+                raise unknown("column of runs", name, table.columns)
+            keep &= table[name].map(_test(value)).to_numpy(bool)
+        return Runs(run for run, kept in zip(self.files, keep, strict=True) if kept)
+
+    def _warn(self, stacklevel: int = 4) -> None:
+        """Warn of problems that came up since the last warning, in one message."""
+        problems = self.problems
+        new, self._warned = len(problems) - self._warned, len(problems)
+        if new > 0:
+            shown = [f"{row.run}: {row.problem}" for row in problems.tail(new).head(3).itertuples()]
+            more = f" and {new - 3} more (see .problems)" if new > 3 else ""
+            warnings.warn("; ".join(shown) + more, RunsWarning, stacklevel=stacklevel)
+
+
+def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Runs:
+    """Every run below a path, or below each of several paths.
+
+    Works on finished, running, killed and partly copied runs. Whatever is damaged is warned of
+    once and named in `Runs.problems`; nothing is dropped silently.
+
+    Args:
+        paths: a folder of runs at any depth, a single run directory, or several of either.
+
+    Returns:
+        The runs; none (`len(runs) == 0`) if the folder holds none.
+
+    Raises:
+        AnalysisError: a path does not exist or is no directory.
+    """
+    roots = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found: dict[Path, Path] = {}
+    for root in map(Path, roots):
+        if not root.is_dir():
+            what = "is no directory" if root.exists() else "does not exist"
+            raise AnalysisError(f"cannot load runs: {root} {what}")
+        for path in _discover(root):
+            found.setdefault(path.resolve(), path)
+    runs = Runs(RunFiles.open(path) for path in found.values())
+    runs._warn(stacklevel=3)
+    return runs
+
+
+def _discover(root: Path) -> Iterator[Path]:
+    for folder, below, names in os.walk(root):
+        path = Path(folder)
+        if any(mark in names for mark in _MARKS) or _SEED.match(path.name):
+            below.clear()
+            yield path
+        else:
+            below.sort()
+
+
+def _order(run: RunFiles) -> tuple[Any, ...]:
+    scale = run.config.get("scale")
+    return (
+        _slug(run.name("task", 2)),
+        run.name("variant", 1),
+        scale if isinstance(scale, int | float) else np.inf,
+        run.seed,
+        str(run.path),
+    )
+
+
+def _slug(task: str) -> str:
+    return task.replace(":", "-").replace("/", "-")
+
+
+def _test(wanted: Any) -> Callable[[Any], bool]:
+    if callable(wanted):
+        return lambda value: bool(wanted(value))
+    if isinstance(wanted, Collection) and not isinstance(wanted, str):
+        return lambda value: value in wanted
+    return lambda value: bool(value == wanted)

@@ -1,0 +1,124 @@
+"""One row of facts per run: how far it came, how well it did, how fast it was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from diagnostics.scores import best_score, curve, final_score
+
+STATUSES = ("running", "interrupted", "finished", "diverged", "failed", "unknown")
+
+Entry = tuple[Path, Mapping[str, Any], Mapping[str, Any]]
+"""A run's directory, config and manifest."""
+
+_WRITTEN = ("evals.csv", "train.csv", "events.csv", "manifest.json")
+
+
+def summarise(
+    identity: pd.DataFrame, entries: Sequence[Entry], evals: pd.DataFrame, train: pd.DataFrame
+) -> pd.DataFrame:
+    """The table `Runs.runs` but for its column `problems`.
+
+    Args:
+        identity: names of the runs.
+        entries: directory, config and manifest of the same runs.
+        evals: evaluation episodes of all runs.
+        train: training rows of all runs.
+    """
+    curves = dict(list(curve(evals).groupby("run", sort=False)))
+    logs = dict(list(train.groupby("run", sort=False)))
+    last_episode = evals.groupby("run")["env_step"].max()
+    rows = []
+    for name, (path, config, manifest) in zip(identity["run"], entries, strict=True):
+        scores = _scores(curves.get(name), config, manifest)
+        log = logs.get(name)
+        reached = [manifest.get("env_step") or 0, last_episode.get(name, 0)]
+        if log is not None:
+            reached.append(log["env_step"].max())
+        rows.append(
+            {
+                "status": manifest.get("status", "unknown"),
+                "reason": manifest.get("reason"),
+                "steps": config.get("steps", np.nan),
+                "env_step": int(max(reached)),
+                **scores,
+                "updates": np.nan if log is None else log["updates"].max(),
+                "updates_per_second": np.nan if log is None else _rate(log),
+                "idle_hours": _idle_hours(path),
+                "group": manifest.get("group"),
+                "metric": manifest.get("metric", "return"),
+                "normaliser": manifest.get("normaliser"),
+                "paper_row": manifest.get("paper_row"),
+                "started": manifest.get("started"),
+                "ended": manifest.get("ended"),
+                "git_commit": manifest.get("git_commit"),
+            }
+            | {k: v for k, v in config.items() if k not in {*identity.columns, "steps"}}
+        )
+    facts = pd.DataFrame(rows, index=identity.index, columns=None if rows else list(_EMPTY))
+    numbers = ("steps", "normaliser", "final_score", "best_score", "final_return", "best_return")
+    for column in numbers:
+        facts[column] = pd.to_numeric(facts[column]).astype("float64")
+    return pd.concat([identity, facts], axis=1)
+
+
+_EMPTY = (
+    "status",
+    "reason",
+    "steps",
+    "env_step",
+    "final_return",
+    "best_return",
+    "final_score",
+    "best_score",
+    "evaluations",
+    "updates",
+    "updates_per_second",
+    "idle_hours",
+    "group",
+    "metric",
+    "normaliser",
+    "paper_row",
+    "started",
+    "ended",
+    "git_commit",
+    "width",
+    "replay_ratio",
+)
+
+
+def _scores(
+    means: pd.DataFrame | None, config: Mapping[str, Any], manifest: Mapping[str, Any]
+) -> dict[str, float]:
+    measure = "success_once" if manifest.get("metric") == "success" else "return"
+    scores: dict[str, float] = {}
+    for name, column in (("return", "return"), ("score", measure)):
+        usable = means is not None and column in means
+        at = means["env_step"].to_numpy() if usable else np.empty(0)
+        values = means[column].to_numpy() if usable else np.empty(0)
+        scores[f"final_{name}"] = final_score(at, values)
+        scores[f"best_{name}"] = best_score(at, values, config.get("steps") or np.inf)
+    return {**scores, "evaluations": 0 if means is None else len(means)}
+
+
+def _rate(log: pd.DataFrame) -> float:
+    """Updates over seconds of the whole run, probes and evaluations included.
+
+    A row holds the rate since the row before, so the seconds are its updates over its rate.
+    """
+    updates = np.diff(log["updates"].to_numpy(float), prepend=0.0)
+    rates = log["updates_per_second"].to_numpy(float)
+    usable = (rates > 0) & (updates > 0)
+    seconds = (updates[usable] / rates[usable]).sum()
+    return float(updates[usable].sum() / seconds) if seconds > 0 else np.nan
+
+
+def _idle_hours(path: Path) -> float:
+    times = [(path / name).stat().st_mtime for name in _WRITTEN if (path / name).exists()]
+    return max(0.0, time.time() - max(times)) / 3600 if times else np.nan

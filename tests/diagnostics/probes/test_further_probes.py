@@ -1,0 +1,191 @@
+"""The probes beyond the paper against brute force on a buffer of 50 transitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from diagnostics.probes.churn import Churn
+from diagnostics.probes.norms import Norms
+from diagnostics.probes.overestimation import Overestimation
+from diagnostics.probes.plasticity import Plasticity
+from diagnostics.probes.srank import Srank, srank
+from diagnostics.probes.validation import Validation
+from fog.events import Change
+from fog.networks import critic_forward
+from tests.diagnostics.probes.stage import SIZE, build, episodes, normals, play
+
+
+def test_srank_of_known_matrices():
+    rng = np.random.default_rng(0)
+    left, right = np.linalg.qr(rng.standard_normal((60, 6)))[0], np.eye(6)
+    for sigma, rank in (([1] * 6, 6), ([1, 1, 1, 0, 0, 0], 3), ([98, 1, 1, 0, 0, 0], 2)):
+        assert srank(left * np.array(sigma) @ right) == rank
+        assert srank((left * np.array(sigma) @ right).T) == rank
+    assert srank(np.zeros((5, 3))) == 0
+
+
+def test_srank_table_equals_a_singular_value_decomposition(tmp_path):
+    stage = build(tmp_path, Srank(per_window=4))
+    table = stage.read("srank").query("env_step == 50")
+    assert set(table["critic"]) == {"online", "offline"} and len(table) == 4
+    batch = stage.everything()
+    for _, row in table.iterrows():
+        features = stage.agent.networks.features(batch.obs, batch.action, row["critic"])
+        sigma = np.linalg.svd(features[row["member"]].double().numpy(), compute_uv=False)
+        share = np.cumsum(sigma) / sigma.sum()
+        assert row["srank"] == np.argmax(share >= 0.99) + 1
+        assert row["width"] == stage.agent.spec.width
+
+
+def test_norms(tmp_path):
+    stage = build(tmp_path, Norms(per_window=4))
+    table = stage.read("norms").query("env_step == 50").set_index("network")
+    rng, networks = stage.rng("norms"), stage.agent.networks
+    for rows in (17, 20, 25, 30, 35, 40, 45, 50):
+        noise = {name: normals(rng, rows) for name in stage.view.subject.networks}
+    batch = stage.everything()
+    params = {k: v.clone().requires_grad_() for k, v in networks.critic("offline").items()}
+    inputs = torch.cat([batch.obs, batch.action], dim=-1)
+    values = critic_forward(params, inputs, stage.agent.rule.activation)
+    target = networks.transition_losses(batch, noise["offline"]).offline_target
+    (values - target).square().sum(dim=0).mean().backward()
+    row = table.loc["offline"]
+    squares = [p.detach().double().square().sum().item() for p in params.values()]
+    slopes = [p.grad.double().square().sum().item() for p in params.values()]
+    assert row["parameter_norm"] == pytest.approx(np.sqrt(sum(squares)), rel=1e-6)
+    assert row["gradient_norm"] == pytest.approx(np.sqrt(sum(slopes)), rel=1e-5)
+    features = networks.features(batch.obs, batch.action, "offline").double()
+    assert row["feature_norm"] == pytest.approx(features.norm(dim=-1).mean().item(), rel=1e-6)
+    counts = stage.agent.parameter_counts()
+    assert row["parameters"] == counts["offline_critic"]
+    assert table.loc["actor", "parameters"] == counts["actor"]
+    assert table.loc["value", "parameters"] == counts["value"]
+
+
+def test_churn_on_a_batch_that_stays_for_a_window(tmp_path):
+    probe = Churn(batch=8, per_window=2)
+    stage = build(tmp_path, probe, added=40)
+    obs = torch.from_numpy(probe._arrays["obs"])
+    action = torch.from_numpy(probe._arrays["action"])
+
+    def outputs():
+        networks = stage.agent.networks
+        policy = torch.tanh(networks.policy(obs)[0]).double().numpy()
+        return policy, networks.q_values(obs, action).mean(dim=0).double().numpy()
+
+    policy, q = outputs()
+    for phase in ("before", "after"):
+        stage.probes.change(Change("expansion", phase))
+    play(stage, 10)
+    new_policy, new_q = outputs()
+    table = stage.read("churn")
+    assert list(table["env_step"]) == [20, 30, 40, 50]
+    assert list(table["batch"]) == [0, 1, 1, 2]
+    assert list(table["changes"]) == [0, 0, 0, 1]
+    row = table.iloc[-1]
+    assert row["updates"] == 10
+    moved = np.sqrt(((new_policy - policy) ** 2).sum(axis=1)).mean()
+    assert row["policy_churn"] == pytest.approx(moved, rel=1e-5)
+    assert row["q_churn"] == pytest.approx(np.abs(new_q - q).mean(), rel=1e-5)
+    assert row["q_churn_scaled"] == pytest.approx(np.abs(new_q - q).mean() / q.std(), rel=1e-5)
+
+
+def test_overestimation_by_definition(tmp_path):
+    stage = build(tmp_path, Overestimation(), variant="expanded-sac", discount=0.9)
+    made = episodes()
+    stage.probes.evaluation(made)
+    row = stage.read("overestimation").iloc[0]
+    rng, networks, gamma = stage.rng("overestimation"), stage.agent.networks, 0.9
+    gaps, soft_gaps, tails = [], [], []
+    for episode in made:
+        length = len(episode.rewards)
+        obs = torch.from_numpy(episode.observations)
+        bonus = stage.view.subject.entropy_bonus(obs, normals(rng, length + 1)).numpy()
+        final = obs[-1:]
+        beyond = networks.q_values(final, torch.tanh(networks.policy(final)[0])).min().item()
+        q = networks.q_values(obs[:-1], torch.from_numpy(episode.actions)).min(dim=0).values
+        # ln 0.05 / ln 0.9 = 28.4 steps is more than half of either episode.
+        for t in range(length if episode.terminated else length - 6):
+            left = length - t
+            total = sum(gamma**k * episode.rewards[t + k] for k in range(left))
+            entropy = sum(gamma**k * bonus[t + k] for k in range(1, left))
+            if not episode.terminated:
+                total += gamma**left * beyond
+                entropy += gamma**left * bonus[length]
+                tails.append(gamma**left)
+            else:
+                tails.append(0.0)
+            gaps.append(q[t].item() - total)
+            soft_gaps.append(q[t].item() - total - entropy)
+    assert row["states"] == 13
+    assert row["bias"] == pytest.approx(np.mean(gaps), rel=1e-6)
+    assert row["soft_bias"] == pytest.approx(np.mean(soft_gaps), rel=1e-6)
+    assert row["tail"] == pytest.approx(np.mean(tails), rel=1e-9)
+    assert row["bias"] == pytest.approx(row["q"] - row["mc_return"], rel=1e-9)
+
+
+def test_validation_is_the_loss_on_evaluation_transitions(tmp_path):
+    stage = build(tmp_path, Validation())
+    made = episodes()
+    stage.probes.evaluation(made)
+    table = stage.read("validation").set_index("critic")
+    noise = normals(stage.rng("validation"), 19)
+    rows, k = [], 0
+    for episode in made:
+        for t in range(len(episode.rewards)):
+            last = t == len(episode.rewards) - 1
+            ends = 0.0 if last and episode.terminated else 1.0
+            one = stage.everything()._replace(
+                obs=torch.from_numpy(episode.observations[t : t + 1]),
+                action=torch.from_numpy(episode.actions[t : t + 1]),
+                reward=torch.from_numpy(episode.rewards[t : t + 1]),
+                bootstrap=torch.tensor([ends]),
+                next_obs=torch.from_numpy(episode.observations[t + 1 : t + 2]),
+                weight=torch.ones(1),
+            )
+            found = stage.agent.networks.transition_losses(one, noise[k : k + 1])
+            rows.append([found.critic, found.offline_critic, found.value, found.offline_target])
+            k += 1
+    found = np.array([[float(part) for part in row] for row in rows])
+    for column, critic in enumerate(("online", "offline", "value")):
+        assert table.loc[critic, "mean"] == pytest.approx(found[:, column].mean(), rel=1e-5)
+        assert table.loc[critic, "std"] == pytest.approx(found[:, column].std(), rel=1e-5)
+        assert table.loc[critic, "count"] == 19
+    wanted = found[:, 1].mean() / found[:, 3].var()
+    assert table.loc["offline", "scaled"] == pytest.approx(wanted, rel=1e-4)
+
+
+def test_plasticity_of_a_copy(tmp_path):
+    stage = build(tmp_path, Plasticity(batch=SIZE, steps=20, lr=1e-2))
+    before = stage.agent.state_dict()
+    stage.probes.window()
+    after = stage.agent.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert all(tensor.grad is None for tensor in stage.agent.networks.critic().values())
+    table = stage.read("plasticity").set_index("critic")
+    assert list(table.index) == ["online", "offline"]
+    rng, batch = stage.rng("plasticity"), stage.everything()
+    targets = torch.from_numpy(rng.standard_normal((2, SIZE), dtype=np.float32))
+    q = stage.agent.networks.q_values(batch.obs, batch.action)
+    z = (q - q.mean(dim=1, keepdim=True)) / q.std(dim=1, keepdim=True, correction=0)
+    row = table.loc["online"]
+    assert row["loss_start"] == pytest.approx((z - targets).square().mean().item(), rel=1e-5)
+    assert row["score"] == pytest.approx(1 - row["loss_end"] / row["loss_start"], rel=1e-9)
+    assert 0 < row["score"] <= 1 and row["loss_end"] / row["loss_start"] < row["area"] < 1
+
+
+def test_a_network_that_cannot_learn_has_no_plasticity(tmp_path):
+    stage = build(tmp_path, Plasticity(batch=SIZE, steps=20, lr=1e-3))
+    stage.probes.window()
+    healthy = stage.read("plasticity").set_index("critic").loc["online", "score"]
+    with torch.no_grad():
+        tree = stage.agent._state.critic
+        for name in tree:
+            if name.endswith("weight"):
+                tree[name] *= 100.0
+    stage.progress.env_step += 1
+    stage.probes.window()
+    frozen = stage.read("plasticity").query("critic == 'online'")["score"].iloc[-1]
+    assert frozen < healthy / 2

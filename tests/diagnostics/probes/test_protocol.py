@@ -1,0 +1,90 @@
+"""Dispatch, options, failure and state of probes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from diagnostics import schema
+from fog import probing, tables
+from fog.errors import ConfigError, UserError
+from fog.events import EnvStep, Probe
+from tests.diagnostics.probes.stage import build
+
+
+class Idle(Probe):
+    name = "idle"
+
+
+class Failing(Probe):
+    name = "failing"
+
+    def on_env_step(self, view, event):
+        raise KeyError("no such thing")
+
+
+def test_a_probe_that_overrides_nothing_is_never_called(tmp_path, monkeypatch):
+    probes = build(tmp_path, Idle(), added=1).probes
+    assert not any(probes.wants(hook) for hook in probing.HOOKS)
+    monkeypatch.setattr(Idle, "on_window", lambda *_: pytest.fail("called"), raising=False)
+    probes.window()
+    probes.env_step(EnvStep(0, 0.0, False, False))
+    assert probes.seconds == {"idle": 0.0}
+
+
+def test_every_hook_of_the_protocol_is_dispatched():
+    assert {name for name in vars(Probe) if name.startswith("on_")} == set(probing.HOOKS)
+
+
+def test_a_failing_probe_stops_the_run_by_name(tmp_path):
+    probes = build(tmp_path, Failing(), added=1).probes
+    with pytest.raises(UserError, match="probe 'failing' failed in on_env_step: KeyError"):
+        probes.env_step(EnvStep(0, 0.0, False, False))
+
+
+def test_each_probe_has_a_stream_of_its_own(tmp_path):
+    class Other(Probe):
+        name = "other"
+
+    probes = build(tmp_path, Idle(), Other(), added=1).probes
+    drawn = [view.rng.random() for view in probes._views.values()]
+    assert drawn[0] != drawn[1]
+
+
+def test_names_and_options():
+    known = sorted(probing.available())
+    assert probing.chosen(["none"]) == [] == probing.chosen([])
+    assert probing.chosen(["all"]) == known
+    both = probing.chosen(["all", "critic_loss:raw"])
+    assert len(both) == len(known) and "critic_loss:raw" in both
+    (probe,) = probing.load(["critic_loss:raw"])
+    assert probe._raw is True
+    (probe,) = probing.load(["critic_loss:raw=false"])
+    assert probe._raw is False
+    (probe,) = probing.load(["features:at=0.5+0.1:size=7"])
+    assert (probe._at, probe._size) == ([0.1, 0.5], 7)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (["dormncy"], "did you mean 'dormancy'"),
+        (["critic_loss:row"], "no option 'row'; it has: raw"),
+        (["critic_loss:raw=7"], "not like raw=False"),
+        (["features:size=many"], "not like size=2000"),
+        (["features:at=1.5"], "share"),
+        (["dormancy", "dormancy:batch=8"], "named twice"),
+        (["validation:x"], "it has: none"),
+    ],
+)
+def test_mistakes_are_named(spec, message):
+    with pytest.raises(ConfigError, match=message):
+        probing.load(spec)
+
+
+def test_every_probe_records_tables_of_the_schema(tmp_path):
+    assert schema.VERSION == tables.SCHEMA_VERSION
+    with pytest.raises(ValueError, match=r"missing columns \['counts'\], unknown columns \['x'\]"):
+        schema.conform("sample_counts_full", {"x": [1]})
+    typed = schema.conform("sample_counts_full", {"counts": [np.array([1, 2])]})
+    assert typed["counts"][0].dtype == np.int32
