@@ -3,9 +3,10 @@
     python benchmarks/replay.py [--sizes 10000 100000 1000000] [--rounds 40] [--json out.json]
 
 Contenders take turns within every round and processor time is measured, not wall time, so that a
-busy machine disturbs little; a ratio is the median over rounds of the two times of the same round. Peers that are not installed are reported
-as missing. They are wanted for this benchmark only: use an environment of its own, with torch
-installed first so that nothing replaces it (torch==2.13.0, then stable-baselines3 and cpprb).
+busy machine disturbs little; a ratio is the median over rounds of the two times of the same round.
+Peers that are not installed are reported as missing. They are wanted for this benchmark only: use
+an environment of its own, with torch installed first so that nothing replaces it (torch==2.13.0,
+then stable-baselines3 and cpprb).
 """
 
 from __future__ import annotations

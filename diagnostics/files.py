@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow
+import pyarrow.csv
 import pyarrow.parquet
 import yaml
 
@@ -46,39 +47,56 @@ def read_json(path: Path) -> tuple[dict[str, Any], list[str]]:
     return document, []
 
 
-def read_csv(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """The whole rows of a CSV table whose cells but `event` and `detail` are numbers."""
+def read_csv(path: Path) -> tuple[pyarrow.Table | None, list[str]]:
+    """The whole rows of a CSV table in which every column but the named ones is a number.
+
+    None if there are no rows.
+    """
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        return pd.DataFrame(), []
+        return None, []
     except OSError as error:
-        return pd.DataFrame(), [f"{path.name} cannot be read: {_one_line(error)}"]
+        return None, [f"{path.name} cannot be read: {_one_line(error)}"]
     whole = _whole_lines(raw)
     problems = [] if len(whole) == len(raw) else [f"{path.name} ends in half a line: left out"]
-    if not whole:
-        return pd.DataFrame(), problems
-    bad = 0
+    if whole.count(b"\n") < 2:
+        return None, problems
+    damaged = 0
 
-    def skip(_: list[str]) -> None:
-        nonlocal bad
-        bad += 1
+    def skip(_: Any) -> str:
+        nonlocal damaged
+        damaged += 1
+        return "skip"
 
     try:
-        frame = pd.read_csv(io.BytesIO(whole))
-    except (pd.errors.ParserError, UnicodeDecodeError):
-        text = io.StringIO(whole.decode(errors="replace"))
-        frame = pd.read_csv(text, engine="python", on_bad_lines=skip)
-    for name in frame.columns.difference(["event", "detail"]):
-        if not pd.api.types.is_numeric_dtype(frame[name]):
-            frame[name] = pd.to_numeric(frame[name], errors="coerce")
-    if "env_step" in frame:
-        keep = frame["env_step"].notna()
-        bad += int((~keep).sum())
-        frame = frame[keep].astype({"env_step": "int64"}).reset_index(drop=True)
-    if bad:
-        problems.append(f"{path.name} has {bad} damaged rows: left out")
-    return frame, problems
+        table = pyarrow.csv.read_csv(
+            io.BytesIO(whole),
+            read_options=pyarrow.csv.ReadOptions(use_threads=False),
+            parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=skip),
+        )
+    except pyarrow.ArrowException as error:
+        return None, [*problems, f"{path.name} cannot be read: {_one_line(error)}"]
+    text = [item.name for item in table.schema if item.type == pyarrow.string()]
+    if not set(text) <= _TEXT:
+        table, bad = _numbers_only(table, [name for name in text if name not in _TEXT])
+        damaged += bad
+    if damaged:
+        problems.append(f"{path.name} has {damaged} damaged rows: left out")
+    return table, problems
+
+
+_TEXT = {"event", "detail"}
+
+
+def _numbers_only(table: pyarrow.Table, names: list[str]) -> tuple[pyarrow.Table, int]:
+    """The rows whose cells in the columns `names` are numbers, and how many are not."""
+    frame = table.to_pandas()
+    numbers = frame[names].apply(pd.to_numeric, errors="coerce")
+    broken = (numbers.isna() & frame[names].notna() & (frame[names] != "")).any(axis=1)
+    frame[names] = numbers
+    usable = frame[~broken]
+    return pyarrow.Table.from_pandas(usable, preserve_index=False), int(broken.sum())
 
 
 def _whole_lines(raw: bytes) -> bytes:
@@ -98,7 +116,7 @@ def read_parts(directory: Path, name: str) -> tuple[pyarrow.Table | None, list[s
         if path.suffix != ".parquet":
             continue
         try:
-            table = pyarrow.parquet.ParquetFile(path).read()
+            table = pyarrow.parquet.ParquetFile(path).read(use_threads=False)
         except (OSError, pyarrow.ArrowException) as error:
             problems.append(f"{where} cannot be read: {_one_line(error)}")
             continue

@@ -15,10 +15,22 @@ SIZE = ("scale", "steps")
 """Settings that must agree between all variants of a task for a fair comparison."""
 
 _NO_INFLUENCE = frozenset(
-    (
-        "task variant seed probes log_every storage "
-        "out device threads compile checkpoint_every tensorboard wandb video_episodes"
-    ).split()
+    {
+        "task",
+        "variant",
+        "seed",
+        "probes",
+        "log_every",
+        "storage",
+        "out",
+        "device",
+        "threads",
+        "compile",
+        "checkpoint_every",
+        "tensorboard",
+        "wandb",
+        "video_episodes",
+    }
 )
 """Settings that name a run, or say where and how it ran, but not what was computed."""
 

@@ -7,10 +7,9 @@ hundreds of runs open in seconds although their probes may have recorded gigabyt
 from __future__ import annotations
 
 import os
-import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,12 @@ import pyarrow
 from diagnostics import files, schema
 from diagnostics.errors import AnalysisError, RunsWarning, unknown
 from diagnostics.labels import labels
+from diagnostics.rundirs import RunFiles, discover, slug
 from diagnostics.summary import summarise
 
 IDENTITY = ("task", "variant", "seed", "scale", "label", "run")
 """The first columns of every table. `label` is equal for runs that may be averaged over seeds."""
 
-_MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
-_SEED = re.compile(r"^seed(\d+)$")
 _CSV_COLUMNS = {
     "evals": ("env_step", "return", "length", "success_once", "success_end", "episode"),
     "train": ("env_step", "updates", "updates_per_second"),
@@ -36,47 +34,10 @@ _CSV_COLUMNS = {
 }
 
 
-@dataclass
-class RunFiles:
-    """One run directory: what it says about itself, and what is wrong with it."""
+Reader = Callable[[RunFiles], tuple[pyarrow.Table | None, list[str]]]
 
-    path: Path
-    config: dict[str, Any] = field(default_factory=dict)
-    """Settings by bare name."""
-    manifest: dict[str, Any] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-    @classmethod
-    def open(cls, path: Path) -> RunFiles:
-        """Read config and manifest of a run directory."""
-        run = cls(path)
-        groups, problems = files.read_yaml(path / "config.yaml")
-        for name, values in groups.items():
-            run.config.update(values if isinstance(values, dict) else {name: values})
-        run.manifest, more = files.read_json(path / "manifest.json")
-        run.problems += problems + more
-        return run
-
-    @property
-    def seed(self) -> int:
-        """The run's seed; -1 if nothing tells it."""
-        if isinstance(self.config.get("seed"), int):
-            return int(self.config["seed"])
-        named = _SEED.match(self.path.name)
-        return int(named[1]) if named else -1
-
-    def name(self, setting: str, parent: int) -> str:
-        """Task or variant: from the config, else from the directory `parent` levels up."""
-        told = self.config.get(setting)
-        return str(told) if told is not None else self.path.absolute().parents[parent - 1].name
-
-    def csv(self, table: str) -> pd.DataFrame:
-        """One of the run's CSV tables, empty if it is not there."""
-        frame, problems = files.read_csv(self.path / f"{table}.csv")
-        self.problems += problems
-        if frame.empty and self.manifest.get("status") == "finished" and table != "events":
-            self.problems.append(f"finished, but {table}.csv is missing or empty")
-        return frame
+_READERS = 4
+"""Threads that read files; more than the cores, because network disks make them wait."""
 
 
 class Runs:
@@ -106,11 +67,11 @@ class Runs:
     @cached_property
     def identity(self) -> pd.DataFrame:
         """The columns `IDENTITY`, one row per run."""
-        slugs = {_slug(str(run.config["task"])): run.config["task"] for run in self._configured()}
+        slugs = {slug(str(run.config["task"])): run.config["task"] for run in self._configured()}
         tasks = [run.name("task", 2) for run in self.files]
         table = pd.DataFrame(
             {
-                "task": pd.Series([slugs.get(_slug(task), task) for task in tasks], dtype="str"),
+                "task": pd.Series([slugs.get(slug(task), task) for task in tasks], dtype="str"),
                 "variant": pd.Series([run.name("variant", 1) for run in self.files], dtype="str"),
                 "seed": pd.Series([run.seed for run in self.files], dtype="int64"),
                 "scale": pd.Series([run.config.get("scale", np.nan) for run in self.files]).astype(
@@ -155,9 +116,7 @@ class Runs:
             self.identity, [(run.path, run.config, run.manifest) for run in self.files],
             self.evals, self.train,
         )  # fmt: skip
-        facts["problems"] = pd.Series(
-            ["; ".join(run.problems) for run in self.files], dtype="str"
-        )
+        facts["problems"] = pd.Series(["; ".join(run.problems) for run in self.files], dtype="str")
         return facts
 
     @property
@@ -209,40 +168,35 @@ class Runs:
         if name not in self._tables:
             if name not in schema.TABLES and name not in self.tables:
                 raise unknown("probe table", name, {**schema.TABLES, **self.tables})
-            self._tables[name] = self._read_table(name)
+            known = schema.TABLES.get(name)
+            self._tables[name] = self._read(
+                lambda run: files.read_parts(run.path, name),
+                ("env_step",) if known is None else known.names,
+            )
         return self._tables[name]
 
     @cached_property
     def _tables(self) -> dict[str, pd.DataFrame]:
         return {}
 
-    def _read_table(self, name: str) -> pd.DataFrame:
+    def _csv(self, name: str) -> pd.DataFrame:
+        return self._read(lambda run: run.csv(name), _CSV_COLUMNS[name])
+
+    def _read(self, read: Reader, columns: Sequence[str]) -> pd.DataFrame:
+        """One table of all runs; `columns` are those of an empty one."""
         parts, positions = [], []
-        for position, run in enumerate(self.files):
-            table, problems = files.read_parts(run.path, name)
-            run.problems += problems
+        with ThreadPoolExecutor(_READERS) as pool:
+            results = list(pool.map(read, self.files))
+        for position, (table, problems) in enumerate(results):
+            self.files[position].problems += problems
             if table is not None:
                 parts.append(table)
                 positions.append(np.full(len(table), position))
         self._warn()
         if not parts:
-            columns = schema.TABLES[name].names if name in schema.TABLES else ("env_step",)
             return self._named(pd.DataFrame(columns=columns), np.empty(0, np.int64))
         table = pyarrow.concat_tables(parts, promote_options="permissive")
         return self._named(table.to_pandas(), np.concatenate(positions))
-
-    def _csv(self, name: str) -> pd.DataFrame:
-        frames, positions = [], []
-        for position, run in enumerate(self.files):
-            frame = run.csv(name)
-            if not frame.empty:
-                frames.append(frame)
-                positions.append(np.full(len(frame), position))
-        self._warn()
-        if not frames:
-            empty = pd.DataFrame(columns=_CSV_COLUMNS[name])
-            return self._named(empty, np.empty(0, np.int64))
-        return self._named(pd.concat(frames, ignore_index=True), np.concatenate(positions))
 
     def _named(self, table: pd.DataFrame, positions: np.ndarray[Any, Any]) -> pd.DataFrame:
         names = self.identity.take(positions).reset_index(drop=True)
@@ -298,36 +252,22 @@ def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Ru
         if not root.is_dir():
             what = "is no directory" if root.exists() else "does not exist"
             raise AnalysisError(f"cannot load runs: {root} {what}")
-        for path in _discover(root):
+        for path in discover(root):
             found.setdefault(path.resolve(), path)
     runs = Runs(RunFiles.open(path) for path in found.values())
     runs._warn(stacklevel=3)
     return runs
 
 
-def _discover(root: Path) -> Iterator[Path]:
-    for folder, below, names in os.walk(root):
-        path = Path(folder)
-        if any(mark in names for mark in _MARKS) or _SEED.match(path.name):
-            below.clear()
-            yield path
-        else:
-            below.sort()
-
-
 def _order(run: RunFiles) -> tuple[Any, ...]:
     scale = run.config.get("scale")
     return (
-        _slug(run.name("task", 2)),
+        slug(run.name("task", 2)),
         run.name("variant", 1),
         scale if isinstance(scale, int | float) else np.inf,
         run.seed,
         str(run.path),
     )
-
-
-def _slug(task: str) -> str:
-    return task.replace(":", "-").replace("/", "-")
 
 
 def _test(wanted: Any) -> Callable[[Any], bool]:

@@ -74,9 +74,8 @@ def by_best_run(scores: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         The same, with the best run at 1. All NaN if no run scored above 0: a share of a best
         score has no meaning then (returns that are costs, such as Pendulum's).
     """
-    pooled = np.concatenate([np.asarray(values, float) for values in scores.values()] or [[]])
-    pooled = pooled[~np.isnan(pooled)]
-    best = pooled.max() if len(pooled) else np.nan
+    pooled = np.concatenate([np.empty(0), *(np.asarray(at, float) for at in scores.values())])
+    best = np.max(pooled, initial=0.0, where=~np.isnan(pooled))
     best = best if best > 0 else np.nan
     return {name: np.asarray(values, float) / best for name, values in scores.items()}
 

@@ -98,12 +98,13 @@ def _scores(
 ) -> dict[str, float]:
     measure = "success_once" if manifest.get("metric") == "success" else "return"
     scores: dict[str, float] = {}
+    steps = config.get("steps") or np.inf
     for name, column in (("return", "return"), ("score", measure)):
-        usable = means is not None and column in means
-        at = means["env_step"].to_numpy() if usable else np.empty(0)
-        values = means[column].to_numpy() if usable else np.empty(0)
+        at, values = np.empty(0), np.empty(0)
+        if means is not None and column in means:
+            at, values = means["env_step"].to_numpy(), means[column].to_numpy(float)
         scores[f"final_{name}"] = final_score(at, values)
-        scores[f"best_{name}"] = best_score(at, values, config.get("steps") or np.inf)
+        scores[f"best_{name}"] = best_score(at, values, steps)
     return {**scores, "evaluations": 0 if means is None else len(means)}
 
 

@@ -10,7 +10,7 @@ from fog.config import Config
 from fog.errors import UserError
 from fog.schedule import UpdateSchedule
 
-COMPILE_PAYS_AFTER = 50_000
+COMPILE_PAYS_AFTER = 20_000
 """Updates per depth from which compiling (about a minute for each depth) saves time on one core."""
 
 

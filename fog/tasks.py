@@ -11,14 +11,16 @@ import csv
 import difflib
 import functools
 import importlib.resources
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from fog.errors import ConfigError
 
 Suite = Literal["mujoco", "dmc", "metaworld", "humanoidbench", "gym"]
 Metric = Literal["return", "success"]
+
+GROUPS = ("MuJoCo", "DMC-Easy", "DMC-Medium", "DMC-Hard", "Meta-World", "HumanoidBench")
+"""The paper's result tables, in its order."""
 
 DEFAULT_RESETS = (15_000, 50_000, 100_000, 200_000, 400_000, 600_000, 800_000)
 """Appendix B.1: the reset list of every task but the four below."""
@@ -59,8 +61,10 @@ class Task:
 
     No project normalises MuJoCo by a constant; there it is the best mean printed in the paper.
     """
+    paper_table: str | None = None
+    """The paper's table that prints its scores; None beyond the 41."""
     paper_row: str | None = None
-    """The task's row in the paper's tables."""
+    """The task's row in that table."""
 
     @property
     def slug(self) -> str:
@@ -70,139 +74,56 @@ class Task:
     @property
     def paper_scores(self) -> dict[str, PaperScore]:
         """The paper's printed results by algorithm; empty beyond the 41."""
-        if self.paper_row is None:
+        if self.paper_table is None or self.paper_row is None:
             return {}
-        return dict(_paper_scores()[_PAPER_TABLES[self.group], self.paper_row])
+        return dict(_paper_scores()[self.paper_table, self.paper_row])
 
 
-_PAPER_TABLES = {
-    "MuJoCo": "Mujoco",
-    "DMC-Easy": "DMC_EASY",
-    "DMC-Medium": "DMC_MEDIUM",
-    "DMC-Hard": "DMC_HARD",
-    "Meta-World": "MetaWorld",
-    "HumanoidBench": "HumanoidBench",
-}
-GROUPS = tuple(_PAPER_TABLES)
+def _rows(name: str) -> list[dict[str, str]]:
+    """A CSV table of the package. The analysis reads the same files, without importing `fog`."""
+    with (importlib.resources.files("fog") / "data" / name).open() as file:
+        return list(csv.DictReader(file))
 
 
 @functools.cache
 def _paper_scores() -> dict[tuple[str, str], dict[str, PaperScore]]:
     scores: dict[tuple[str, str], dict[str, PaperScore]] = {}
-    with (importlib.resources.files("fog") / "data" / "paper_tables.csv").open() as file:
-        for row in csv.DictReader(file):
-            cell = PaperScore(float(row["mean"]), float(row["std"]))
-            scores.setdefault((row["table"], row["task"]), {})[row["algorithm"]] = cell
+    for row in _rows("paper_tables.csv"):
+        cell = PaperScore(float(row["mean"]), float(row["std"]))
+        scores.setdefault((row["table"], row["task"]), {})[row["algorithm"]] = cell
     return scores
 
 
-def _mujoco(name: str) -> Task:
-    row = name.removesuffix("-v4")
-    best = max(score.mean for score in _paper_scores()["Mujoco", row].values())
-    return Task(
-        name,
-        "mujoco",
-        "MuJoCo",
-        name,
-        steps=600_000,
-        episode_length=1000,
-        normaliser=best,
-        paper_row=row,
-    )
-
-
-def _dmc(group: str, steps: int, name: str) -> Task:
-    # The paper prints every row in title case but this one.
-    row = name if name == "finger-spin" else name.replace("-", " ").title()
-    return Task(
-        name,
-        "dmc",
-        group,
-        name,
-        steps=steps,
-        episode_length=1000,
-        normaliser=1000.0,
-        paper_row=row,
-    )
-
-
-def _metaworld(task: str) -> Task:
+_SUITES: dict[str, dict[str, Any]] = {
+    "mujoco": {"episode_length": 1000},
+    "dmc": {"episode_length": 1000},
     # 200 steps is the horizon of BRO and TD-MPC2, whose results the paper prints.
-    return Task(
-        f"mw-{task}",
-        "metaworld",
-        "Meta-World",
-        task,
-        pessimism=0.0,
-        episode_length=200,
-        metric="success",
-        normaliser=1.0,
-        paper_row=task.replace("-", " ").capitalize(),
-    )
-
-
-def _humanoidbench(task: str, success_bar: float) -> Task:
-    short_list = task in {"stand", "walk", "stair", "slide"}
-    return Task(
-        f"h1-{task}",
-        "humanoidbench",
-        "HumanoidBench",
-        f"h1-{task.replace('-', '_')}-v0",
-        reset_steps=BRO_RESETS if short_list else DEFAULT_RESETS,
-        episode_length=1000,
-        normaliser=success_bar,
-        paper_row=task.replace("-", " ").title(),
-    )
-
-
-_HUMANOIDBENCH_BARS = {
-    "balance-hard": 800.0,
-    "balance-simple": 800.0,
-    "crawl": 700.0,
-    "hurdle": 700.0,
-    "maze": 1200.0,
-    "pole": 700.0,
-    "reach": 12000.0,
-    "run": 700.0,
-    "sit-hard": 750.0,
-    "sit-simple": 750.0,
-    "slide": 700.0,
-    "stair": 700.0,
-    "stand": 800.0,
-    "walk": 700.0,
+    "metaworld": {"episode_length": 200, "pessimism": 0.0},
+    "humanoidbench": {"episode_length": 1000},
 }
+_BRO_RESET_TASKS = {"h1-stand", "h1-walk", "h1-stair", "h1-slide"}
 
 
-def _registry() -> Iterable[Task]:
-    for name in ("Ant-v4", "HalfCheetah-v4", "Humanoid-v4", "Walker2d-v4"):
-        yield _mujoco(name)
-    for name in ("cartpole-balance", "cartpole-swingup", "finger-spin", "hopper-stand"):
-        yield _dmc("DMC-Easy", 150_000, name)
-    for name in ("acrobot-swingup", "hopper-hop", "humanoid-stand", "walker-run"):
-        yield _dmc("DMC-Medium", 500_000, name)
-    for name in ("dog-run", "dog-trot", "dog-walk", "humanoid-run", "humanoid-walk"):
-        yield _dmc("DMC-Hard", 1_000_000, name)
-    for name in (
-        "assembly",
-        "coffee-pull",
-        "coffee-push",
-        "disassemble",
-        "pick-out-of-hole",
-        "pick-place",
-        "pick-place-wall",
-        "push-back",
-        "shelf-place",
-        "stick-push",
-    ):
-        yield _metaworld(name)
-    for name, bar in _HUMANOIDBENCH_BARS.items():
-        yield _humanoidbench(name, bar)
+def _task(row: dict[str, str]) -> Task:
+    return Task(
+        row["name"],
+        cast(Suite, row["suite"]),
+        row["group"],
+        row["env_id"],
+        steps=int(row["steps"]),
+        reset_steps=BRO_RESETS if row["name"] in _BRO_RESET_TASKS else DEFAULT_RESETS,
+        metric=cast(Metric, row["metric"]),
+        normaliser=float(row["normaliser"]),
+        paper_table=row["paper_table"],
+        paper_row=row["paper_row"],
+        **_SUITES[row["suite"]],
+    )
 
 
 @functools.cache
 def registry() -> dict[str, Task]:
     """The paper's 41 tasks by name, in the order of its tables."""
-    return {task.name: task for task in _registry()}
+    return {row["name"]: _task(row) for row in _rows("tasks.csv")}
 
 
 def get(name: str) -> Task:

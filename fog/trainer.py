@@ -96,7 +96,13 @@ class Trainer:
         self.replay.begin_episode(self.obs)
 
     def save(self) -> None:
-        """Write a checkpoint of everything, at the end of an environment step."""
+        """Write a checkpoint of everything, at the end of an environment step.
+
+        Raises:
+            DivergedError: the agent is not finite; the checkpoint before stays the last good one.
+        """
+        if not self.agent.is_finite():
+            raise DivergedError("a parameter or optimiser moment is no longer finite")
 
         def fill(home: Path) -> None:
             checkpoint.save_tensors(home / checkpoint.AGENT, self.agent.state_dict())

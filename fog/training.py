@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fog import checkpoint, machine, probing, video
 from fog.config import Config
@@ -66,6 +67,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
         git_commit=machine.git_commit(),
         hardware=machine.hardware(),
         command=sys.argv,
+        **_task_facts(run.task),
     )
     status: Status = "failed"
     reason = None
@@ -105,3 +107,10 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
             status=status, reason=reason, env_step=steps, final_return=final, ended=timestamp()
         )
     return Run(directory.path, status, final)
+
+
+def _task_facts(name: str) -> dict[str, Any]:
+    """What a reader of the run needs to know of its task, since it does not read this code."""
+    task = tasks.get(name)
+    names = ("suite", "group", "metric", "normaliser", "paper_table", "paper_row")
+    return {fact: getattr(task, fact) for fact in names}

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import fog
-from fog import checkpoint, probing
+from fog import probing
 from fog.events import Probe, Update, View
 from tests.training import assert_same_run, newest, tiny
 
@@ -66,18 +66,25 @@ def test_dormancy_is_recorded_around_every_change(pair: tuple[Path, Path]) -> No
 def test_an_interrupted_run_records_the_same_tables(tmp_path: Path, pair) -> None:
     whole = pair[1]
     variant = whole.parent.name
-    config = tiny(tmp_path / "cut", variant, probes=("all",))
-    cut = fog.train(config).directory
-    earlier = checkpoint.candidates(cut / "checkpoint")[1]
+    cut = tmp_path / "cut" / whole.relative_to(whole.parents[2])
+    shutil.copytree(whole, cut)
     shutil.rmtree(newest(cut))
+    assert int(newest(cut).name) == 280
     manifest = cut / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
+    config = tiny(tmp_path / "cut", variant, probes=("all",))
     assert fog.train(config, resume=True).status == "finished"
-    assert int(earlier.name) < 300
     for name in TABLES:
         parts = [sorted(p.name for p in (run / "probes" / name).iterdir()) for run in (whole, cut)]
         assert parts[0] == parts[1], name
         pd.testing.assert_frame_equal(_read(whole, name), _read(cut, name), check_exact=True)
+    assert_same_run(whole, cut)
+
+
+class Idle(Probe):
+    """Good: looks at nothing."""
+
+    name = "idle"
 
 
 class DrawsFromTheAgent(Probe):
@@ -112,14 +119,23 @@ class DrawsFromTheReplay(Probe):
             view.replay.sample(1)
 
 
-@pytest.mark.parametrize("cls", [DrawsFromTheAgent, WritesAParameter, DrawsFromTheReplay])
-def test_the_comparison_catches_a_probe_that_touches(tmp_path, monkeypatch, cls) -> None:
-    short = {"steps": 110, "reset_steps": (), "eval_every": 110}
-    bare = fog.train(tiny(tmp_path / "bare", **short))
+SHORT = {"steps": 110, "reset_steps": (), "expansion_updates": (), "eval_every": 110}
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory) -> Path:
+    return fog.train(tiny(tmp_path_factory.mktemp("short"), "sac", **SHORT)).directory
+
+
+@pytest.mark.parametrize("cls", [Idle, DrawsFromTheAgent, WritesAParameter, DrawsFromTheReplay])
+def test_the_comparison_catches_a_probe_that_touches(tmp_path, monkeypatch, short, cls) -> None:
     monkeypatch.setattr("fog.subject.load", lambda _: [cls()])
-    touched = fog.train(tiny(tmp_path / "touched", **short))
+    touched = fog.train(tiny(tmp_path, "sac", **SHORT)).directory
+    if cls is Idle:
+        assert_same_run(short, touched)
+        return
     with pytest.raises(AssertionError):
-        assert_same_run(bare.directory, touched.directory)
+        assert_same_run(short, touched)
 
 
 def _read(run: Path, table: str) -> pd.DataFrame:

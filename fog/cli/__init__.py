@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from fog import __version__
-from fog.errors import UserError
 from fog.options import unknown
 
 Command = Callable[[Sequence[str]], int]
@@ -70,9 +69,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         return _load(arguments[0])(arguments[1:])
-    except UserError as error:
-        print(f"fog: {error}", file=sys.stderr)
-        return error.exit_code
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has seen enough.
         sys.stderr.close()
@@ -80,3 +76,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("fog: interrupted", file=sys.stderr)
         return 130
+    except Exception as error:
+        # Commands of other packages need not know `UserError`: an exit code marks an error as one.
+        exit_code = getattr(error, "exit_code", None)
+        if not isinstance(exit_code, int):
+            raise
+        print(f"fog: {error}", file=sys.stderr)
+        return exit_code

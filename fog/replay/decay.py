@@ -14,6 +14,11 @@ and u uniform on [0, G + F), the inverse of the distribution function is
     u >= G:  a = k + floor( (u - G) / tau )
 
 `log1p` and `expm1` keep every digit for epsilon down to 1e-7 and below.
+
+No case distinction is needed: floor(max(g, f)) is the age, where g is the first expression before
+rounding down, held at its value k from u = G on, and f the second. For u >= G, f >= k = g. For
+u < G: g - f is convex, 0 at u = G and not negative at G - q^(k-1), where g = k - 1 and f =
+k - q^(k-1) / tau <= k - 1. So g >= f left of that point, and right of it both lie in [k - 1, k).
 """
 
 from __future__ import annotations
@@ -39,7 +44,6 @@ class _Inverse(NamedTuple):
     to_power: float
     lowest: float
     to_age: float
-    floor_from: float
     floor_slope: float
     floor_start: float
 
@@ -105,11 +109,10 @@ class DecayLaw:
         np.maximum(ages, inverse.lowest, out=ages)
         np.log1p(ages, out=ages)
         ages *= inverse.to_age
-        if inverse.floor_from < 1.0:
-            on_floor = uniforms >= inverse.floor_from
+        if inverse.floor_slope > 0.0:
             uniforms *= inverse.floor_slope
             uniforms += inverse.floor_start
-            np.copyto(ages, uniforms, where=on_floor)
+            np.maximum(ages, uniforms, out=ages)
         return np.minimum(ages, n - 1, out=ages).astype(np.int64)
 
     def _prepare(self, n: int) -> _Inverse:
@@ -121,7 +124,6 @@ class DecayLaw:
             to_power=-total * self.epsilon,
             lowest=-min(geometric * self.epsilon, _BELOW_ONE),
             to_age=1.0 / self.log_q if self.epsilon > 0.0 else 0.0,
-            floor_from=geometric / total if has_floor else 1.0,
             floor_slope=total / self.tau if has_floor else 0.0,
             floor_start=k - geometric / self.tau if has_floor else 0.0,
         )
@@ -141,8 +143,9 @@ class DecaySampler(Sampler):
         self, batches: int, batch_size: int, oldest: int, added: int
     ) -> tuple[IntArray, FloatArray | None]:
         """See `Sampler.draw`."""
-        ages = self.law.ages(self.rng.random((batches, batch_size)), added - oldest)
-        return np.subtract(added - 1, ages, out=ages), None
+        # Flat until the end: numpy's loops are faster over one dimension than over two.
+        ages = self.law.ages(self.rng.random(batches * batch_size), added - oldest)
+        return np.subtract(added - 1, ages, out=ages).reshape(batches, batch_size), None
 
     def probabilities(self, oldest: int, added: int) -> Probabilities:
         """The weights over their sum, weight by weight."""

@@ -22,20 +22,21 @@ class _TreeSampler(Sampler):
     """Draws in proportion to priorities kept in a sum tree; transition i sits at i % capacity."""
 
     feedback = True
+    capacity: int
 
     def __init__(self, rng: np.random.Generator, capacity: int) -> None:
         super().__init__(rng)
-        self._capacity = capacity
+        self.capacity = capacity
         self._tree = SumTree(capacity)
 
     def _draw(self, batches: int, batch_size: int, added: int) -> tuple[IntArray, IntArray]:
         """Ids and their leaves. A leaf holds the youngest id that is congruent to it."""
         leaves = self._tree.draw(self.rng.random(batches * batch_size)).reshape(batches, -1)
         newest = added - 1
-        return newest - (newest - leaves) % self._capacity, leaves
+        return newest - (newest - leaves) % self.capacity, leaves
 
     def _leaves(self, oldest: int, added: int) -> IntArray:
-        return np.arange(oldest, added) % self._capacity
+        return np.arange(oldest, added) % self.capacity
 
     def probabilities(self, oldest: int, added: int) -> Probabilities:
         """Each priority over the sum of all."""
@@ -97,7 +98,7 @@ class PrioritisedSampler(_TreeSampler):
 
     def add(self, transition: int) -> None:
         """Give the new transition the largest priority seen."""
-        self._tree.set_one(transition % self._capacity, self._max_priority)
+        self._tree.set_one(transition % self.capacity, self._max_priority)
 
     def draw(
         self, batches: int, batch_size: int, oldest: int, added: int
@@ -122,7 +123,7 @@ class PrioritisedSampler(_TreeSampler):
             ids, priorities = ids[stored], priorities[stored]
         if ids.size:
             self._max_priority = max(self._max_priority, float(priorities.max()))
-            self._tree.set(ids % self._capacity, priorities)
+            self._tree.set(ids % self.capacity, priorities)
 
     def settings(self) -> dict[str, float]:
         """See `Sampler.settings`; `total_steps` may change, so that a run can be prolonged."""
@@ -164,7 +165,7 @@ class CorrectedUniformSampler(_TreeSampler):
 
     def add(self, transition: int) -> None:
         """Owe the new transition its quota of draws."""
-        self._tree.set_one(transition % self._capacity, self._quota)
+        self._tree.set_one(transition % self.capacity, self._quota)
 
     def draw(
         self, batches: int, batch_size: int, oldest: int, added: int

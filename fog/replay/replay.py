@@ -48,6 +48,8 @@ class Replay:
         """
         import torch
 
+        if sampler.capacity not in (None, capacity):
+            raise ReplayError(f"sampler of capacity {sampler.capacity} in a replay of {capacity}")
         self.sampler = sampler
         self.device = torch.device(device)
         self._storage = Storage(obs_dim, act_dim, capacity, storage, directory)

@@ -26,6 +26,8 @@ class Sampler(ABC):
     name: ClassVar[str]
     feedback: ClassVar[bool] = False
     """True if a draw depends on earlier draws: then draw one batch per update."""
+    capacity: int | None = None
+    """Capacity of the replay it was built for, if it keeps something per transition."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         """Keep the replay's own random stream, for example `fog.seeding.generator(0, "replay")`."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from agent_helpers import ACT, SIZE, make_agent, make_batch, one
 
 from fog.agents.state import clone_state, flatten
 from fog.agents.update import update_
+from tests.fog.agents.agent_helpers import ACT, SIZE, make_agent, make_batch, one
 
 
 def assert_close(a, b, tolerance):

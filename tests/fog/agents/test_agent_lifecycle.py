@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from agent_helpers import ACT, OBS, make_agent, make_batch, same
 
 from fog.agents import NetworkSpec, parameter_counts
 from fog.agents.state import flatten
 from fog.errors import UserError
 from fog.variants import VARIANTS, resolve
+from tests.fog.agents.agent_helpers import ACT, OBS, make_agent, make_batch, same
 
 GROWING = {"expansion_updates": (3, 5), "bc_wait_updates": 4}
 

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one, same
 
 from fog.agents import transition_losses, update
 from fog.agents.state import clone_state, flatten
 from fog.agents.update import metric_names, update_
 from fog.networks import actor_forward, critic_forward
+from tests.fog.agents.agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one, same
 
 BOUNDS = (-20.0, 2.0)
 

@@ -279,6 +279,13 @@ def test_settings_are_checked(bad):
         make_sampler(**bad, capacity=10, rng=generator(0, "replay"))
 
 
+def test_a_sampler_of_another_capacity_is_refused():
+    for name in ("per", "cuer"):
+        sampler = make_sampler(name, capacity=10, rng=generator(0, "replay"))
+        with pytest.raises(ReplayError, match="capacity 10"):
+            Replay(1, 1, 11, sampler=sampler)
+
+
 def test_weights_fall_with_age():
     weights = DecayLaw(1e-3, 0.1).weights(np.arange(5000))
     assert weights[0] == 1.0

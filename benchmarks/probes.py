@@ -1,0 +1,183 @@
+"""What probes cost: the whole-buffer loss against its bare matrix products, and shares of training.
+
+    python benchmarks/probes.py products [--rows 1000000] [--variant sac] [--width 256]
+    python benchmarks/probes.py share    [--variant fog] [--width 64] [--scale 0.02]
+
+`products` measures the critic-loss probe, rounds alternating with nothing but the matrix products
+of the same shapes. `share` trains the same run with and without probes, stretches alternating, and
+also reports the share from the seconds that the trainer logs for each probe. Everything runs on one
+thread and is measured in processor time, so that other work on the machine counts little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import fog
+from diagnostics.probes.critic_loss import CriticLoss
+from fog import probing, seeding
+from fog.agents import Agent, build_agent
+from fog.config import Config
+from fog.probing import Probes, Progress
+from fog.progress import Silent
+from fog.replay import Replay, make_sampler
+from fog.rundir import RunDirectory
+from fog.subject import AgentSubject, facts_of
+from fog.trainer import Trainer
+
+OBS, ACT = 24, 6
+PAPER = ("critic_loss", "dormancy", "sample_counts", "features")
+
+
+def filled_replay(rows: int) -> Replay:
+    """A replay of random transitions, filled by columns because adding a million takes minutes."""
+    sampler = make_sampler("uniform", capacity=rows, rng=seeding.generator(0, "replay"))
+    replay = Replay(OBS, ACT, rows, sampler=sampler)
+    rng, store = np.random.default_rng(0), replay._storage
+    rng.standard_normal(store.obs.shape, dtype=np.float32, out=store.obs)
+    store.action[:] = rng.uniform(-1, 1, store.action.shape)
+    store.reward[:] = rng.standard_normal(store.reward.shape)
+    store.end[:] = -1
+    store.size = store.added = rows
+    return replay
+
+
+def bare_products(agent: Agent, rows: int) -> Callable[[], None]:
+    """The matrix products of `transition_losses` on one chunk, and nothing else."""
+    spec, depth, width = agent.spec, agent.depth, agent.spec.width
+    ensemble = spec.ensemble
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator)
+
+    def critic(members: int, inputs: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        shapes = [(inputs, width), *[(width, width)] * (2 * depth), (width, 1)]
+        return [(random(members, rows, k), random(members, k, n)) for k, n in shapes]
+
+    # Critics and their targets, V twice (s and s'), and the actor once, for the next action.
+    pairs = critic(ensemble, OBS + ACT) + critic(ensemble, OBS + ACT)
+    if spec.offline:
+        pairs += critic(1, OBS) + critic(1, OBS)
+    for k, n in ((OBS, width), (width, width), (width, 2 * ACT)):
+        pairs.append((random(1, rows, k), random(1, k, n)))
+
+    def multiply() -> None:
+        for left, right in pairs:
+            torch.bmm(left, right)
+
+    return multiply
+
+
+def products(arguments: argparse.Namespace) -> None:
+    """The whole probe, table included, against bare matrix products of the same shapes."""
+    settings: dict[str, Any] = {"width": arguments.width} if arguments.width else {}
+    config = fog.resolve("cartpole-swingup", arguments.variant, **settings)
+    agent = build_agent(config, OBS, ACT, "cpu", arguments.compile == "on")
+    replay, subject = filled_replay(arguments.rows), AgentSubject(agent)
+    chunk, losses = subject.bulk_losses(arguments.rows)
+    ids, batch = next(replay.chunks(chunk))
+    began = time.process_time()
+    losses(batch, torch.randn(len(ids), ACT))
+    print(f"first chunk of {chunk} (compiles if compiled): {time.process_time() - began:.1f} s")
+    multiply = bare_products(agent, chunk)
+    pieces = -(-arguments.rows // chunk)
+    ratios = []
+    with tempfile.TemporaryDirectory() as home:
+        progress = Progress(arguments.rows)
+        facts = facts_of(config)
+        probes = Probes([CriticLoss()], facts, progress, subject, replay, Path(home))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for turn in range(arguments.rounds):
+            began = time.process_time()
+            for _ in range(pieces):
+                multiply()
+            bare = time.process_time() - began
+            began = time.process_time()
+            probes.window()
+            probe = time.process_time() - began
+            ratios.append(probe / bare)
+            print(f"round {turn}: products {bare:.1f} s, probe {probe:.1f} s, {ratios[-1]:.2f}")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(
+        f"{arguments.variant} width {agent.spec.width} depth {agent.depth} rows {arguments.rows} "
+        f"compiled {arguments.compile}: ratio {statistics.median(ratios):.2f} (limit 1.5), "
+        f"peak memory added {(peak - before) / 1024:.0f} MB (limit 300)"
+    )
+
+
+def share(arguments: argparse.Namespace) -> None:
+    """Two equal runs in turns, one with probes."""
+    with tempfile.TemporaryDirectory() as home:
+        base = fog.resolve(
+            arguments.task,
+            arguments.variant,
+            arguments.scale,
+            width=arguments.width or 64,
+            steps=arguments.steps,
+            compile=arguments.compile,
+            tensorboard=False,
+            checkpoint_every=arguments.steps,
+            eval_every=arguments.steps,
+            eval_episodes=1,
+        )
+        names = PAPER if arguments.probes == "paper" else tuple(probing.available())
+        runs = [_trainer(base, home, "bare", ()), _trainer(base, home, "probed", names)]
+        seconds = [0.0, 0.0]
+        for end in np.linspace(0, arguments.steps, 41).astype(int)[1:]:
+            for k, trainer in enumerate(runs):
+                began = time.process_time()
+                while trainer.progress.env_step < end:
+                    trainer._step()
+                if trainer.progress.env_step > base.run.warmup_steps + 100:
+                    seconds[k] += time.process_time() - began
+        spent = runs[1].probes.seconds
+    total = sum(spent.values())
+    print(f"{arguments.variant} width {base.network.width} scale {arguments.scale} "
+          f"steps {arguments.steps} replay ratio {base.agent.replay_ratio:g}")  # fmt: skip
+    print(
+        f"without {seconds[0]:.1f} s, with {seconds[1]:.1f} s: {seconds[1] / seconds[0] - 1:+.2%}"
+    )
+    print(f"by the probes' own clocks: {total / (seconds[1] - total):.2%}")
+    for name, each in sorted(spent.items(), key=lambda item: -item[1]):
+        print(f"  {name:16s} {each:7.2f} s {each / (seconds[1] - total):7.2%}")
+
+
+def _trainer(base: Config, home: str, name: str, probes: tuple[str, ...]) -> Trainer:
+    config = base.replace(out=f"{home}/{name}", probes=probes)
+    trainer = Trainer(config, RunDirectory.create(config), Silent())
+    trainer.start()
+    trainer.probes.start()
+    return trainer
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("what", choices=["products", "share"])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--variant", default="sac")
+    parser.add_argument("--task", default="cartpole-swingup")
+    parser.add_argument("--width", type=int, default=None)
+    parser.add_argument("--scale", type=float, default=0.02)
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--probes", choices=["paper", "all"], default="paper")
+    parser.add_argument("--compile", choices=["on", "off"], default="on")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    {"products": products, "share": share}[arguments.what](arguments)
+
+
+if __name__ == "__main__":
+    main()

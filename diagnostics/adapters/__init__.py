@@ -1,0 +1,1 @@
+"""Probes on other people's agents: `sb3` for Stable-Baselines3, `modules` for any torch critic."""

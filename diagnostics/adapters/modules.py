@@ -1,0 +1,211 @@
+"""Any critic made of torch modules as a subject of the probe protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from diagnostics.adapters.taps import feature_tap, hidden_taps, require_deterministic
+from fog.errors import UserError
+from fog.events import Hidden, Loss, LossFunction, Transitions
+
+Targets: TypeAlias = Callable[[Transitions, Tensor], Tensor]
+"""Transitions and standard normal noise (B, act_dim) to regression targets (B,)."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What probes can ask of a policy.
+
+    Attributes:
+        module: holds its parameters and hidden layers.
+        action: deterministic actions (B, act_dim) of observations, as the critic takes them.
+        loss: training loss per transition (B,), from transitions and noise; differentiable.
+        entropy_bonus: -alpha log pi of a sampled action (B,); None without entropy terms.
+    """
+
+    module: nn.Module
+    action: Callable[[Tensor], Tensor]
+    loss: Callable[[Transitions, Tensor], Tensor]
+    entropy_bonus: Callable[[Tensor, Tensor], Tensor] | None = None
+
+
+def squared_error(values: Tensor, target: Tensor) -> Tensor:
+    """Sum over members of (Q - y)^2, (B,)."""
+    return (values - target).square().sum(dim=0)
+
+
+def joined(obs: Tensor, action: Tensor) -> tuple[Tensor, ...]:
+    """What a member is called with: one tensor [obs, action]."""
+    return (torch.cat([obs, action], dim=-1),)
+
+
+class ModuleSubject:
+    """A critic of one or several modules of equal shape; see `fog.events.Subject`.
+
+    Args:
+        members: the critic's modules, the twins, say; each maps `inputs(obs, action)` to (B,) or
+            (B, 1).
+        targets: the regression target, without gradient; must draw no random numbers itself.
+        act_dim: length of an action.
+        policy: the actor; None leaves it out (then also leave out `churn` and `overestimation`).
+        loss: per-transition training loss of the members' values (members, B) and the target.
+        inputs: arguments of a member.
+        rows: transitions per evaluation of the whole buffer.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[nn.Module],
+        targets: Targets,
+        act_dim: int,
+        *,
+        policy: Policy | None = None,
+        loss: Callable[[Tensor, Tensor], Tensor] = squared_error,
+        inputs: Callable[[Tensor, Tensor], tuple[Tensor, ...]] = joined,
+        rows: int = 1024,
+    ) -> None:
+        self._members = list(members)
+        self._targets = targets
+        self._policy = policy
+        self._loss = loss
+        self._inputs = inputs
+        self._rows = rows
+        self.act_dim = act_dim
+        self.critics = ("online",)
+        self.networks = ("online",) if policy is None else ("online", "actor")
+
+    @property
+    def device(self) -> torch.device:
+        """See `Subject`."""
+        return next(self._members[0].parameters()).device
+
+    @torch.no_grad()
+    def losses(self, batch: Transitions, noise: Tensor) -> dict[str, Loss]:
+        """See `Subject`."""
+        target = self._target(batch, noise)
+        return {"online": Loss(self._loss(self._values(batch), target), target)}
+
+    def bulk_losses(self, total: int) -> tuple[int, LossFunction]:
+        """See `Subject`."""
+        return self._rows, self.losses
+
+    @torch.no_grad()
+    def q_values(self, critic: str, obs: Tensor, action: Tensor) -> Tensor:
+        """See `Subject`."""
+        return self._stack([member(*self._inputs(obs, action)) for member in self._checked()])
+
+    @torch.no_grad()
+    def features(self, network: str, obs: Tensor, action: Tensor) -> Tensor:
+        """See `Subject`: the input of the last linear layer."""
+        if network == "actor":
+            with feature_tap(self._actor().module) as seen:
+                self._actor().action(obs)
+            return seen[-1].unsqueeze(0)
+        found = []
+        for member in self._checked():
+            with feature_tap(member) as seen:
+                member(*self._inputs(obs, action))
+            found.append(seen[-1])
+        return torch.stack(found)
+
+    @torch.no_grad()
+    def action(self, obs: Tensor) -> Tensor:
+        """See `Subject`."""
+        return self._actor().action(obs)
+
+    @torch.no_grad()
+    def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
+        """See `Subject`."""
+        bonus = self._actor().entropy_bonus
+        return obs.new_zeros(len(obs)) if bonus is None else bonus(obs, noise)
+
+    def hidden(self, network: str, batch: Transitions, noise: Tensor) -> dict[str, Hidden]:
+        """See `Subject`: outputs of activation modules, in order of evaluation."""
+        modules = [self._actor().module] if network == "actor" else self._checked()
+        # Targets come first: they may evaluate the very modules that are tapped.
+        loss_of = self._network_loss(network, batch, noise)
+        with hidden_taps(modules) as taps, torch.enable_grad():
+            loss = loss_of()
+            zeros = [zero for tap in taps for zero in tap.zeros.values()]
+            grads = iter(torch.autograd.grad(loss.sum(), zeros))
+        gradients = [{name: next(grads) for name in tap.zeros} for tap in taps]
+        return {
+            name: Hidden(
+                torch.stack([tap.outputs[name] for tap in taps]),
+                torch.stack([each[name] for each in gradients]),
+            )
+            for name in taps[0].zeros
+        }
+
+    def parameters(self, network: str) -> dict[str, Tensor]:
+        """See `Subject`: named `<member>.<parameter>`."""
+        modules = [self._actor().module] if network == "actor" else self._members
+        return {
+            f"{index}.{name}": tensor.detach()
+            for index, module in enumerate(modules)
+            for name, tensor in module.named_parameters()
+        }
+
+    def gradients(self, network: str, batch: Transitions, noise: Tensor) -> dict[str, Tensor]:
+        """See `Subject`."""
+        modules = [self._actor().module] if network == "actor" else self._checked()
+        leaves = {
+            f"{index}.{name}": tensor
+            for index, module in enumerate(modules)
+            for name, tensor in module.named_parameters()
+        }
+        with torch.enable_grad():
+            loss = self._network_loss(network, batch, noise)().mean()
+            grads = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+        pairs = zip(leaves.items(), grads, strict=True)
+        return {name: torch.zeros_like(p) if g is None else g for (name, p), g in pairs}
+
+    def evaluate(
+        self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor
+    ) -> Tensor:
+        """See `Subject`."""
+        values = []
+        for index, member in enumerate(self._checked()):
+            prefix = f"{index}."
+            own = {k.removeprefix(prefix): v for k, v in params.items() if k.startswith(prefix)}
+            inputs = self._inputs(obs, action)
+            values.append(torch.func.functional_call(member, own, inputs))
+        return self._stack(values)
+
+    def _network_loss(
+        self, network: str, batch: Transitions, noise: Tensor
+    ) -> Callable[[], Tensor]:
+        if network == "actor":
+            policy = self._actor()
+            return lambda: policy.loss(batch, noise)
+        target = self._target(batch, noise)
+        return lambda: self._loss(self._values(batch), target)
+
+    @torch.no_grad()
+    def _target(self, batch: Transitions, noise: Tensor) -> Tensor:
+        return self._targets(batch, noise).reshape(-1)
+
+    def _values(self, batch: Transitions) -> Tensor:
+        inputs = self._inputs(batch.obs, batch.action)
+        return self._stack([member(*inputs) for member in self._checked()])
+
+    def _stack(self, values: list[Tensor]) -> Tensor:
+        return torch.stack([value.reshape(-1) for value in values])
+
+    def _checked(self) -> list[nn.Module]:
+        for member in self._members:
+            require_deterministic(member)
+        return self._members
+
+    def _actor(self) -> Policy:
+        if self._policy is None:
+            raise UserError(
+                "no policy was given: pass `policy`, or leave churn, overestimation out"
+            )
+        require_deterministic(self._policy.module)
+        return self._policy

@@ -1,0 +1,137 @@
+"""t-SNE of critic features with recorded parameters, and numbers that say what a picture cannot.
+
+t-SNE shows clusters in noise too, so pictures come with two numbers. Trustworthiness says whether
+neighbours in the picture are neighbours in feature space. The silhouette of k-means clusters, found
+and measured in feature space and not in the picture, says whether there are clusters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE, trustworthiness
+from sklearn.metrics import silhouette_score
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything an embedding depends on besides the features."""
+
+    perplexity: float = 30.0
+    """Effective number of neighbours; lowered for small samples."""
+    iterations: int = 1000
+    components: int = 50
+    """Principal components that t-SNE sees; 50 as in the original implementation."""
+    clusters: tuple[int, ...] = (2, 3, 4, 5, 6, 8, 10)
+    """Numbers of k-means clusters tried; the one with the best silhouette is reported."""
+    neighbours: int = 15
+    """Neighbourhood size of trustworthiness."""
+    quality_points: int = 2000
+    """Points for the two quality numbers, which cost the square of it."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Points in the plane, their cluster, and how far to trust them."""
+
+    points: NDArray[np.float64]
+    clusters: NDArray[np.int64]
+    cluster_count: int
+    silhouette: float
+    """Of the clusters in feature space: 1 is well separated, 0 is no clusters."""
+    silhouette_in_plane: float
+    """Of the same clusters in the picture: what the eye sees."""
+    trustworthiness: float
+    """1: all neighbours in the picture are neighbours in feature space."""
+    kl_divergence: float
+    variance_kept: float
+    """Share of the variance in the principal components that t-SNE saw."""
+    settings: Settings
+
+    def numbers(self) -> dict[str, Any]:
+        """The quality numbers and settings, for a table or provenance."""
+        return {
+            "points": len(self.points),
+            "clusters": self.cluster_count,
+            "silhouette": self.silhouette,
+            "silhouette_in_plane": self.silhouette_in_plane,
+            "trustworthiness": self.trustworthiness,
+            "kl_divergence": self.kl_divergence,
+            "variance_kept": self.variance_kept,
+            **{f"tsne_{name}": value for name, value in asdict(self.settings).items()},
+        }
+
+
+def embed(features: ArrayLike, settings: Settings | None = None) -> Embedding:
+    """Embed features (points, width) in the plane.
+
+    Features are centred and divided by one common scale: distances keep their proportions, so that
+    a feature that hardly varies stays small.
+
+    Raises:
+        ValueError: fewer than 10 points, or features that are not finite.
+    """
+    settings = settings or Settings()
+    table = np.asarray(features, np.float64)
+    if table.ndim != 2 or len(table) < 10:
+        raise ValueError(f"t-SNE needs at least 10 points, got an array of shape {table.shape}")
+    if not np.isfinite(table).all():
+        raise ValueError("features are not finite: the critic has diverged")
+    centred = table - table.mean(axis=0)
+    centred /= centred.std() or 1.0
+    pca = PCA(min(settings.components, *table.shape), svd_solver="full")
+    reduced = pca.fit_transform(centred)
+    tsne = TSNE(
+        perplexity=min(settings.perplexity, (len(table) - 1) / 3),
+        max_iter=settings.iterations,
+        init="pca",
+        random_state=settings.seed,
+    )
+    points = tsne.fit_transform(reduced)
+    rng = np.random.default_rng(settings.seed)
+    size = min(settings.quality_points, len(table))
+    subset = np.sort(rng.choice(len(table), size, replace=False))
+    clusters = _clusters(reduced, subset, settings)
+    return Embedding(
+        points=np.asarray(points, np.float64),
+        clusters=clusters,
+        cluster_count=int(clusters.max()) + 1,
+        silhouette=_silhouette(reduced[subset], clusters[subset]),
+        silhouette_in_plane=_silhouette(points[subset], clusters[subset]),
+        trustworthiness=float(
+            trustworthiness(
+                reduced[subset],
+                points[subset],
+                n_neighbors=min(settings.neighbours, (size - 1) // 2),
+            )
+        ),
+        kl_divergence=float(tsne.kl_divergence_),
+        variance_kept=float(pca.explained_variance_ratio_.sum()),
+        settings=settings,
+    )
+
+
+def _clusters(
+    table: NDArray[np.float64], subset: NDArray[np.int64], settings: Settings
+) -> NDArray[np.int64]:
+    """k-means with the number of clusters that gives the best silhouette."""
+    best: tuple[float, NDArray[np.int64]] = (-np.inf, np.zeros(len(table), np.int64))
+    for count in settings.clusters:
+        if count < len(subset):
+            means = KMeans(count, n_init=3, random_state=settings.seed).fit(table)
+            labels = np.asarray(means.labels_, np.int64)
+            score = _silhouette(table[subset], labels[subset])
+            if score > best[0]:
+                best = (score, labels)
+    return best[1]
+
+
+def _silhouette(table: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+    found = len(np.unique(labels))
+    return float(silhouette_score(table, labels)) if 1 < found < len(table) else float("nan")

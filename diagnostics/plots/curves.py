@@ -1,0 +1,149 @@
+"""Curves over training: mean over seeds, 95 % interval, resets and expansions marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from diagnostics.plots import names
+from diagnostics.plots.layout import (
+    crown,
+    mark_events,
+    panels,
+    seeds_text,
+    small_print,
+    step_axis,
+)
+from diagnostics.plots.style import COLOURS, styled
+
+Plot = tuple[Figure, pd.DataFrame]
+
+_BAND = "Lines: mean over {seeds}. Shaded: 95 % bootstrap interval over seeds{single}."
+
+
+def curves(
+    table: pd.DataFrame,
+    events: pd.DataFrame | None = None,
+    *,
+    ylabel: str = "evaluation return",
+    title: str = "",
+    columns: int = 3,
+    log: bool = False,
+    expansions: bool = False,
+    remark: str = "",
+) -> Plot:
+    """One panel per task, one line per label.
+
+    Args:
+        table: What `diagnostics.curves.mean_curves` returned.
+        events: `Runs.events` of the same runs; None marks nothing.
+        ylabel: Quantity and unit of the y axis.
+        title: Headline over the panels.
+        columns: Panels per row.
+        log: Logarithmic y axis.
+        expansions: Mark expansions too, not only resets.
+        remark: Added to the small print.
+    """
+    tasks = list(dict.fromkeys(table["task"]))
+    looks = names.lines(names.ordered(table["label"]))
+    handles: dict[str, Artist] = {
+        label: Line2D([], [], color=look.colour, ls=look.stroke, label=look.label)
+        for label, look in looks.items()
+    }
+    with styled():
+        single = len(tasks) == 1
+        figure, axes = panels(
+            len(tasks),
+            columns=columns,
+            width=6.4 if single else 3.7,
+            height=4.2 if single else 2.9,
+        )
+        for k, (panel, task) in enumerate(zip(axes, tasks, strict=True)):
+            rows = table[table["task"] == task]
+            for label in names.ordered(rows["label"]):
+                _line(panel, rows[rows["label"] == label], looks[label])
+            if events is not None:
+                own = events[events["task"] == task]
+                for handle in mark_events(panel, own, expansions=expansions):
+                    handles.setdefault(str(handle.get_label()), handle)
+            panel.set_title(task, fontsize=10)
+            panel.set_xlim(left=0)
+            if log:
+                panel.set_yscale("log")
+            step_axis(panel, "environment step" if k + columns >= len(tasks) else "")
+            if k % columns == 0:
+                panel.set_ylabel(ylabel)
+        crown(figure, title, list(handles.values()), columns=3 if single else 4)
+        small_print(figure, band_text(table["seeds"].tolist()) + remark)
+    return figure, table
+
+
+def band_text(seeds: Sequence[int]) -> str:
+    """Small print for lines with bands; says so where a single seed has no band."""
+    single = "; none where there is one seed" if seeds and min(seeds) < 2 else ""
+    return _BAND.format(seeds=seeds_text(seeds), single=single)
+
+
+def _line(axes: Axes, rows: pd.DataFrame, look: names.Line) -> None:
+    # A lone evaluation has no line: it needs a dot to be seen.
+    marker = "o" if len(rows) == 1 else ""
+    axes.plot(
+        rows["env_step"], rows["mean"], color=look.colour, ls=look.stroke, marker=marker, ms=4
+    )
+    band = rows.dropna(subset=["low", "high"])
+    if len(band):
+        axes.fill_between(
+            band["env_step"], band["low"], band["high"], color=look.colour, alpha=0.18, lw=0
+        )
+
+
+def index_curves(
+    table: pd.DataFrame, overall: pd.DataFrame, events: pd.DataFrame, *, title: str
+) -> Plot:
+    """The primacy-bias index over training, and its mean over training with intervals.
+
+    Args:
+        table: `mean_curves` of the index.
+        overall: One row per label: `label`, `index`, `low`, `high`, `seeds`, best first.
+        events: Resets to mark.
+        title: Headline.
+    """
+    looks = names.lines(names.ordered(table["label"]))
+    with styled():
+        figure, (left, right) = panels(2, columns=2, width=4.8, height=4.0)
+        for label, look in looks.items():
+            _line(left, table[table["label"] == label], look)
+        mark_events(left, events, expansions=False)
+        left.set_xlim(left=0)
+        left.axhline(0, color=COLOURS["black"], lw=0.8)
+        step_axis(left, "measured at env step")
+        left.set_ylabel("primacy-bias index\n(ln newest / older loss, scale-free)")
+        left.set_title("Over training; dashed lines: resets", fontsize=10)
+        for place, row in enumerate(overall.itertuples()):
+            look = looks[row.label]
+            if row.seeds > 1:
+                right.plot([row.low, row.high], [place, place], color=look.colour, lw=2.5)
+            right.plot(row.index_mean, place, "o", color=look.colour, ms=7)
+        right.axvline(0, color=COLOURS["black"], lw=0.8)
+        right.set_yticks(
+            range(len(overall)),
+            [
+                f"{looks[row.label].label}\n({seeds_text([row.seeds])})"
+                for row in overall.itertuples()
+            ],
+        )
+        right.set_ylim(len(overall) - 0.5, -0.5)
+        right.set_xlabel("mean index over training")
+        right.set_title("Ranked, 95 % bootstrap interval", fontsize=10)
+        crown(figure, title)
+        small_print(
+            figure,
+            "Above 0: the newest data is fitted worse than old data, the picture the paper calls "
+            "primacy bias. " + band_text(table["seeds"].tolist()),
+        )
+    return figure, table

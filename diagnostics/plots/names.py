@@ -1,0 +1,74 @@
+"""What variants are called in figures, in which order they come, and how each line looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from diagnostics.plots.style import COLOURS
+
+# In the order of the paper; the colour follows the sampler and the growth, not the backbone.
+_VARIANTS: dict[str, tuple[str, str]] = {
+    "sac": ("SAC", "blue"),
+    "sac-reset": ("SAC with reset", "sky"),
+    "per-sac": ("PER-SAC", "green"),
+    "balanced-sac": ("Balanced SAC", "amber"),
+    "expanded-sac": ("Expanded SAC", "orange"),
+    "fog": ("FoG", "orange"),
+    "fog-uniform": ("FoG, uniform replay", "blue"),
+    "fog-per": ("FoG, PER", "green"),
+    "fog-cuer": ("FoG, CUER", "purple"),
+    "fog-fixed2": ("FoG, fixed 2 blocks", "sky"),
+    "fog-fixed4": ("FoG, fixed 4 blocks", "grey"),
+    "obac-scaled": ("OBAC, scaled", "grey"),
+    "fog-sac": ("FoG-SAC", "amber"),
+    "sac-utd1": ("SAC, replay ratio 1", "blue"),
+    "sac-utd1-decay": ("SAC + ER decay, replay ratio 1", "orange"),
+}
+_STROKES = ("-", "--", ":", "-.")
+_SPARE = ("purple", "grey", "green", "sky", "amber", "blue", "orange")
+
+
+@dataclass(frozen=True)
+class Line:
+    """How one series is drawn."""
+
+    label: str
+    colour: str
+    stroke: str
+
+
+def variant_of(series: str) -> str:
+    """The variant in a label such as `sac (scale 0.02)`."""
+    return series.partition(" (")[0]
+
+
+def label(series: str) -> str:
+    """The paper's name; a variant the paper does not know keeps its own."""
+    variant = variant_of(series)
+    return _VARIANTS.get(variant, (variant, ""))[0] + series[len(variant) :]
+
+
+def ordered(series: Iterable[str]) -> list[str]:
+    """The paper's order, others after it by name."""
+    rank = {name: k for k, name in enumerate(_VARIANTS)}
+    return sorted(set(series), key=lambda name: (rank.get(variant_of(name), len(rank)), name))
+
+
+def lines(series: Iterable[str]) -> dict[str, Line]:
+    """A look for each series of one figure: no two share colour and stroke.
+
+    Args:
+        series: labels of `diagnostics.load`: a variant, or a variant and a remark such as
+            `sac (scale 0.02)`, which is kept.
+    """
+    taken: set[tuple[str, str]] = set()
+    found: dict[str, Line] = {}
+    for k, name in enumerate(series):
+        variant = variant_of(name)
+        known = _VARIANTS.get(variant)
+        colour = known[1] if known else _SPARE[k % len(_SPARE)]
+        stroke = next((s for s in _STROKES if (colour, s) not in taken), "-")
+        taken.add((colour, stroke))
+        found[name] = Line(label(name), COLOURS[colour], stroke)
+    return found

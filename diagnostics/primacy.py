@@ -1,0 +1,181 @@
+"""A primacy-bias index: one number per heatmap column, so that variants are ranked, not eyed.
+
+A column of the critic-loss heatmap holds the loss L_j of each insertion window j at one moment. Of
+the K complete windows stored then, the index compares the newest with the oldest half:
+
+    index = ln( L_{K-1} / mean of L_0 .. L_{h-1} ),    h = max(1, floor(K / 2)),
+
+the mean weighted by the number of transitions. It is 0 if the newest experience is fitted as well
+as the oldest, positive if it is fitted worse (the picture the paper calls primacy bias), negative
+if old experience has been forgotten. A factor common to all windows cancels. Take for L the column
+`scaled` of the table, the loss divided by the variance of the window's own targets: the raw loss of
+windows with larger returns is larger at equal accuracy.
+
+What it cannot tell:
+
+- Why the newest window is fitted worse. It has been drawn least often, under uniform replay by
+  far; its states may be harder; only a comparison of variants on the same task says more.
+- Whether anything is fitted: an agent that learns nothing has an index near 0. Read it beside the
+  loss itself and the return.
+- Anything about generalisation: both losses are on stored, trained-on transitions.
+- The moment after a reset: every window is then equally unknown and the index near 0, whatever the
+  agent was like before. Our windows are measured before the reset on their step.
+- With fewer than two complete windows there is no index (NaN).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its bootstrap interval; `seeds` is the number of runs behind it."""
+
+    estimate: float
+    low: float
+    high: float
+    seeds: int
+
+
+def column_index(loss: ArrayLike, count: ArrayLike, complete: ArrayLike | None = None) -> float:
+    """The index of one heatmap column.
+
+    Args:
+        loss: mean loss of each stored window, oldest first.
+        count: stored transitions of each window.
+        complete: which windows are complete; None says all are. A window that is still filling or
+            has begun to be evicted holds too few transitions to stand for its time.
+
+    Returns:
+        The index; NaN with fewer than two complete windows, or if a loss is not positive.
+    """
+    losses, counts = np.asarray(loss, np.float64), np.asarray(count, np.float64)
+    if losses.shape != counts.shape or losses.ndim != 1:
+        raise ValueError(f"loss {losses.shape} and count {counts.shape} must be equal vectors")
+    if complete is not None:
+        kept = np.asarray(complete, bool)
+        losses, counts = losses[kept], counts[kept]
+    if len(losses) < 2:
+        return float("nan")
+    half = max(1, len(losses) // 2)
+    oldest = float(np.average(losses[:half], weights=counts[:half]))
+    newest = float(losses[-1])
+    if not (oldest > 0 and newest > 0):
+        return float("nan")
+    return float(np.log(newest / oldest))
+
+
+def column_indices(
+    env_step: ArrayLike, window: ArrayLike, loss: ArrayLike, count: ArrayLike, window_steps: int
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """The index of every column of a run, from columns of the `critic_loss` table of one critic.
+
+    Args:
+        env_step: when each row was measured.
+        window: insertion window of the row.
+        loss: `scaled` or `mean` of the row.
+        count: transitions of the row.
+        window_steps: transitions of a complete window.
+
+    Returns:
+        The measurement steps in ascending order, and the index at each.
+    """
+    steps, windows = np.asarray(env_step, np.int64), np.asarray(window, np.int64)
+    losses, counts = np.asarray(loss, np.float64), np.asarray(count, np.float64)
+    moments = np.unique(steps)
+    indices = np.empty(len(moments))
+    for k, moment in enumerate(moments):
+        rows = np.flatnonzero(steps == moment)
+        rows = rows[np.argsort(windows[rows], kind="stable")]
+        if len(np.unique(windows[rows])) != len(rows):
+            raise ValueError(f"several rows for one window at step {moment}: choose one critic")
+        indices[k] = column_index(losses[rows], counts[rows], counts[rows] == window_steps)
+    return moments, indices
+
+
+def bootstrap(
+    per_seed: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    confidence: float = 0.95,
+    samples: int = 10_000,
+) -> Interval:
+    """Mean over seeds with a percentile bootstrap interval; seeds are resampled, NaN left out.
+
+    With one seed the interval has no width and means nothing; with three it is narrow by chance as
+    often as not. The number of seeds is part of the result for that reason.
+    """
+    values = np.asarray(per_seed, np.float64)
+    values = values[np.isfinite(values)]
+    if values.size == 0:
+        return Interval(float("nan"), float("nan"), float("nan"), 0)
+    means = rng.choice(values, (samples, values.size)).mean(axis=1)
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(values.mean()), float(low), float(high), values.size)
+
+
+def column_intervals(
+    per_seed: Sequence[ArrayLike], rng: np.random.Generator, *, confidence: float = 0.95
+) -> list[Interval]:
+    """`bootstrap` for every column: `per_seed` holds one vector of column indices for each seed."""
+    table = np.asarray([np.asarray(row, np.float64) for row in per_seed])
+    if table.ndim != 2:
+        raise ValueError("every seed must have the same columns")
+    return [bootstrap(column, rng, confidence=confidence) for column in table.T]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A variant's place: its index averaged over columns, and how surely the next one is worse."""
+
+    variant: str
+    index: Interval
+    better_than_next: float
+    """Share of bootstrap samples in which its index is below that of the next; NaN for the last."""
+
+
+def rank(
+    variants: Mapping[str, Sequence[ArrayLike]],
+    rng: np.random.Generator,
+    *,
+    samples: int = 10_000,
+) -> list[Ranked]:
+    """Variants from the least to the most primacy bias.
+
+    Args:
+        variants: for each variant one vector of column indices per seed. A seed's number is its
+            mean over columns; columns that are NaN (the first) are left out.
+        rng: source of the resampling.
+        samples: bootstrap samples.
+    """
+    means = {name: _seed_means(seeds) for name, seeds in variants.items()}
+    order = sorted(means, key=lambda name: means[name].mean())
+    drawn = {
+        name: rng.choice(values, (samples, len(values))).mean(axis=1)
+        for name, values in means.items()
+    }
+    ranked = []
+    for place, name in enumerate(order):
+        values, sample = means[name], drawn[name]
+        low, high = np.quantile(sample, [0.025, 0.975])
+        interval = Interval(float(values.mean()), float(low), float(high), len(values))
+        below = float("nan")
+        if place + 1 < len(order):
+            below = float(np.mean(sample < drawn[order[place + 1]]))
+        ranked.append(Ranked(name, interval, below))
+    return ranked
+
+
+def _seed_means(seeds: Sequence[ArrayLike]) -> FloatArray:
+    rows = [np.asarray(row, np.float64) for row in seeds]
+    means = np.array([row[np.isfinite(row)].mean() for row in rows if np.isfinite(row).any()])
+    if means.size == 0:
+        raise ValueError("a variant without a single finite column index cannot be ranked")
+    return means

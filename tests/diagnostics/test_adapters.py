@@ -1,0 +1,277 @@
+"""Probes on agents that are not ours: any torch critic, and Stable-Baselines3."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from diagnostics.adapters.memory import IterableMemory
+from diagnostics.adapters.modules import ModuleSubject, Policy
+from diagnostics.adapters.observer import Observer
+from fog.errors import UserError
+from fog.events import Facts, TransitionBatch
+
+OBS, ACT, SIZE = 3, 2, 50
+FACTS = Facts(
+    seed=0,
+    steps=SIZE,
+    window_steps=20,
+    batch_size=8,
+    discount=0.9,
+    capacity=SIZE,
+    sampler="uniform",
+)
+
+needs_sb3 = pytest.mark.skipif(
+    importlib.util.find_spec("stable_baselines3") is None,
+    reason="stable-baselines3 is not installed; it is no dependency of this project",
+)
+
+
+def read(directory: Path, table: str) -> pd.DataFrame:
+    parts = sorted((directory / table).glob("*.parquet"))
+    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
+
+
+def mlp(inputs: int, outputs: int, *extra: nn.Module) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(inputs, 8), nn.ReLU(), nn.Linear(8, 8), nn.Tanh(), *extra,
+                         nn.Linear(8, outputs))  # fmt: skip
+
+
+class Agent:
+    """A TD3-like agent of somebody else."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.twins = [mlp(OBS + ACT, 1) for _ in range(2)]
+        self.actor = mlp(OBS, ACT)
+        rng = np.random.default_rng(0)
+        self.buffer = TransitionBatch(
+            *(
+                torch.from_numpy(rng.standard_normal(shape).astype(np.float32))
+                for shape in ((SIZE, OBS), (SIZE, ACT), (SIZE,), (SIZE,), (SIZE, OBS))
+            )
+        )._replace(bootstrap=torch.ones(SIZE))
+
+    def act(self, obs):
+        return torch.tanh(self.actor(obs))
+
+    def q(self, obs, action):
+        return torch.stack([twin(torch.cat([obs, action], -1))[:, 0] for twin in self.twins])
+
+    def target(self, batch, noise):
+        action = (self.act(batch.next_obs) + 0.1 * noise).clamp(-1, 1)
+        value = self.q(batch.next_obs, action).min(dim=0).values
+        return batch.reward + 0.9 * batch.bootstrap * value
+
+    def subject(self) -> ModuleSubject:
+        def actor_loss(batch, noise):
+            return -self.q(batch.obs, self.act(batch.obs))[0]
+
+        policy = Policy(self.actor, self.act, actor_loss)
+        return ModuleSubject(self.twins, self.target, ACT, policy=policy, rows=16)
+
+    def memory(self) -> IterableMemory:
+        def batches():
+            for start in range(0, SIZE, 16):
+                yield TransitionBatch(*(column[start : start + 16] for column in self.buffer))
+
+        return IterableMemory(batches, lambda: SIZE)
+
+
+PROBES = ("critic_loss:raw", "dormancy", "features:size=20", "srank", "norms", "plasticity")
+
+
+@pytest.fixture
+def agent() -> Agent:
+    return Agent()
+
+
+def test_any_torch_critic(tmp_path, agent):
+    before = [p.clone() for module in (*agent.twins, agent.actor) for p in module.parameters()]
+    state = torch.get_rng_state()
+    observer = Observer(agent.subject(), agent.memory(), FACTS, tmp_path, PROBES)
+    observer.start()
+    observer.advance(SIZE, 10)
+    observer.end()
+    assert torch.equal(torch.get_rng_state(), state), "the global stream was used"
+    parameters = [p for module in (*agent.twins, agent.actor) for p in module.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(before, parameters, strict=True))
+    assert all(p.grad is None for p in parameters)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in agent.twins[0].modules())
+
+    from fog import seeding
+
+    noise = seeding.generator(0, "probe/critic_loss").standard_normal((SIZE, ACT), dtype=np.float32)
+    with torch.no_grad():
+        target = agent.target(agent.buffer, torch.from_numpy(noise))
+        loss = (agent.q(agent.buffer.obs, agent.buffer.action) - target).square().sum(dim=0)
+    raw = read(tmp_path, "critic_loss_raw").iloc[0]["loss"]
+    np.testing.assert_allclose(raw, loss.numpy(), rtol=1e-5, atol=1e-6)
+    table = read(tmp_path, "critic_loss")
+    first = table[table["env_step"] == SIZE].drop_duplicates("window").set_index("window")
+    assert first.loc[1, "mean"] == pytest.approx(loss[20:40].double().mean().item(), rel=1e-6)
+
+    features = read(tmp_path, "features")
+    ids = features["transition"].to_numpy().copy()
+    inputs = torch.cat([agent.buffer.obs, agent.buffer.action], -1)[ids]
+    wanted = agent.twins[0][:-1](inputs).detach().numpy()
+    np.testing.assert_allclose(np.stack(features["features"]), wanted, rtol=1e-5, atol=1e-6)
+
+    dormancy = read(tmp_path, "dormancy").query("network == 'online' and member == 1")
+    assert list(dormancy["layer"]) == ["1", "3"]
+    hidden = agent.twins[1][:2](torch.cat([agent.buffer.obs, agent.buffer.action], -1))
+    np.testing.assert_allclose(
+        dormancy.iloc[0]["activation"], hidden.abs().mean(dim=0).detach(), rtol=1e-5
+    )
+    counts = read(tmp_path, "norms").set_index("network")["parameters"]
+    assert counts["actor"] == sum(p.numel() for p in agent.actor.parameters())
+
+
+def test_hidden_gradients_by_the_chain_rule(agent):
+    """d loss / d h of the last hidden layer is 2 (Q - y) times the head's weights."""
+    noise = torch.zeros(SIZE, ACT)
+    hidden = agent.subject().hidden("online", agent.buffer, noise)
+    with torch.no_grad():
+        error = agent.q(agent.buffer.obs, agent.buffer.action) - agent.target(agent.buffer, noise)
+        for member, twin in enumerate(agent.twins):
+            wanted = 2 * error[member][:, None] * twin[-1].weight
+            torch.testing.assert_close(hidden["3"].gradient[member], wanted)
+
+
+def test_replay_iterator(agent):
+    memory = agent.memory()
+    batch = memory.take(np.array([40, 3, 17, 3]))
+    assert torch.equal(batch.obs, agent.buffer.obs[[40, 3, 17, 3]])
+    assert sum(len(ids) for ids, _ in memory.chunks(1)) == SIZE
+    with pytest.raises(UserError, match="does not count"):
+        _ = memory.counts
+
+
+def test_what_would_not_be_neutral_is_refused(agent):
+    agent.twins[0].insert(2, nn.Dropout(0.1))
+    with pytest.raises(UserError, match=r"Dropout.*eval"):
+        agent.subject().losses(agent.buffer, torch.zeros(SIZE, ACT))
+    agent.twins[0].eval()
+    agent.subject().losses(agent.buffer, torch.zeros(SIZE, ACT))
+    without = ModuleSubject(agent.twins, agent.target, ACT)
+    assert without.networks == ("online",)
+    with pytest.raises(UserError, match="no policy"):
+        without.action(agent.buffer.obs)
+
+
+def sb3_model(name: str, **settings):
+    import gymnasium
+    import stable_baselines3
+
+    return getattr(stable_baselines3, name)(
+        "MlpPolicy",
+        gymnasium.make("Pendulum-v1"),
+        learning_starts=60,
+        batch_size=16,
+        buffer_size=150,
+        policy_kwargs={"net_arch": [8, 8]},
+        seed=0,
+        device="cpu",
+        **settings,
+    )
+
+
+@needs_sb3
+@pytest.mark.parametrize("name", ["SAC", "TD3"])
+def test_sb3_agent_learns_the_same_with_probes(tmp_path, name):
+    import gymnasium
+
+    from diagnostics.adapters.sb3 import ProbeCallback
+
+    # SB3 draws from global streams that its constructor seeds: one agent after the other.
+    bare = sb3_model(name).learn(260)
+    callback = ProbeCallback(
+        tmp_path, window_steps=50, eval_env=gymnasium.make("Pendulum-v1"), eval_every=100
+    )
+    probed = sb3_model(name).learn(260, callback=callback)
+    other = dict(probed.policy.named_parameters())
+    for key, tensor in bare.policy.named_parameters():
+        assert torch.equal(tensor, other[key]), key
+    assert np.array_equal(bare.replay_buffer.observations, probed.replay_buffer.observations)
+    table = read(tmp_path, "critic_loss")
+    assert sorted(table["env_step"].unique()) == [50, 100, 150, 200, 250, 260]
+    last = table[table["env_step"] == 260]
+    assert list(last["window"]) == [2, 3, 4, 5] and last["count"].sum() == 150
+    fit = read(tmp_path, "sample_fit").iloc[-1]
+    assert fit["draws"] == 16 * probed._n_updates and abs(fit["z"]) < 4
+    for each in ("dormancy", "features", "churn", "overestimation", "validation", "plasticity"):
+        assert len(read(tmp_path, each)) > 0
+
+
+@needs_sb3
+@pytest.mark.parametrize("name", ["SAC", "TD3"])
+def test_sb3_loss_is_the_library_s_own(tmp_path, monkeypatch, name):
+    """SB3's train(), caught in the act, on the noise that the subject is given."""
+    from diagnostics.adapters.sb3 import BufferMemory, subject_of
+
+    model = sb3_model(name)
+    model.learn(100)
+    batch = BufferMemory(model).take(np.arange(30))
+    noise = torch.from_numpy(np.random.default_rng(0).standard_normal((30, 1)).astype(np.float32))
+    found = subject_of(model).losses(batch, noise)["online"]
+
+    from stable_baselines3.common.type_aliases import ReplayBufferSamples
+
+    rows = ReplayBufferSamples(
+        batch.obs, batch.action, batch.next_obs, 1 - batch.bootstrap[:, None], batch.reward[:, None]
+    )
+    monkeypatch.setattr(model.replay_buffer, "sample", lambda *_, **__: rows)
+    monkeypatch.setattr(torch, "normal", lambda *_, **__: noise)
+    monkeypatch.setattr(
+        torch.distributions.Normal, "rsample", lambda self: self.loc + self.scale * noise
+    )
+    monkeypatch.setattr(torch.Tensor, "normal_", lambda self, mean, std: self.copy_(noise * std))
+    caught = []
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "mse_loss",
+        lambda q, y: caught.append((q - y).detach()) or ((q - y) ** 2).mean(),
+    )
+    if name == "SAC":
+        model.ent_coef_optimizer = None
+        model.ent_coef_tensor = model.log_ent_coef.detach().exp()
+    model.train(1, 30)
+    wanted = sum(error[:, 0] ** 2 for error in caught) * (0.5 if name == "SAC" else 1.0)
+    torch.testing.assert_close(found.loss, wanted, rtol=1e-5, atol=1e-5)
+
+
+@needs_sb3
+def test_sb3_limits_are_named(tmp_path):
+    import stable_baselines3
+
+    from diagnostics.adapters.sb3 import BufferMemory, subject_of
+
+    with pytest.raises(UserError, match="gSDE"):
+        subject_of(sb3_model("SAC", use_sde=True))
+    with pytest.raises(UserError, match="SAC and TD3"):
+        subject_of(stable_baselines3.PPO("MlpPolicy", "Pendulum-v1", device="cpu"))
+    model = sb3_model(
+        "SAC",
+        optimize_memory_usage=True,
+        replay_buffer_kwargs={"handle_timeout_termination": False},
+    )
+    with pytest.raises(UserError, match="optimize_memory_usage"):
+        BufferMemory(model)
+
+
+@needs_sb3
+def test_sb3_example_draws_a_heatmap(tmp_path, monkeypatch):
+    import runpy
+    import sys
+
+    example = Path(__file__).parents[2] / "examples" / "sb3_heatmap.py"
+    monkeypatch.setattr(sys, "argv", ["sb3_heatmap.py", "--steps", "700", "--out", str(tmp_path)])
+    runpy.run_path(str(example), run_name="__main__")
+    assert (tmp_path / "heatmap.png").stat().st_size > 10_000

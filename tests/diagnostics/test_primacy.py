@@ -1,0 +1,91 @@
+"""The primacy-bias index: definition, invariances, intervals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from diagnostics.primacy import bootstrap, column_index, column_indices, column_intervals, rank
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_index_by_hand():
+    assert column_index([2.0, 4.0, 1.0, 1.0, 6.0], [10] * 5) == pytest.approx(np.log(6 / 3))
+    assert column_index([1.0, 3.0, 1.0, 8.0], [30, 10, 10, 10]) == pytest.approx(np.log(8 / 1.5))
+    assert column_index([5.0, 5.0], [10, 10]) == 0.0
+    assert column_index([5.0, 1.0], [10, 10]) < 0
+
+
+def test_a_common_factor_cancels():
+    loss = np.array([1.0, 2.0, 3.0, 9.0])
+    assert column_index(1e6 * loss, [10] * 4) == pytest.approx(column_index(loss, [10] * 4))
+
+
+def test_incomplete_windows_do_not_count():
+    assert column_index([1.0, 2.0, 99.0], [10, 10, 3], [True, True, False]) == np.log(2.0)
+    assert np.isnan(column_index([1.0, 99.0], [10, 3], [True, False]))
+    assert np.isnan(column_index([0.0, 1.0], [10, 10]))
+    with pytest.raises(ValueError, match="equal vectors"):
+        column_index([1.0, 2.0], [1.0])
+
+
+def test_columns_of_a_table():
+    env_step = [20, 10, 20, 25, 25, 25]
+    window = [1, 0, 0, 2, 0, 1]
+    loss = [8.0, 1.0, 2.0, 5.0, 1.0, 3.0]
+    count = [10, 10, 10, 5, 10, 10]
+    steps, index = column_indices(env_step, window, loss, count, 10)
+    assert list(steps) == [10, 20, 25]
+    np.testing.assert_allclose(index, [np.nan, np.log(4), np.log(3)])
+    with pytest.raises(ValueError, match="one critic"):
+        column_indices([10, 10], [0, 0], [1.0, 1.0], [10, 10], 10)
+
+
+def test_intervals_cover_and_are_seeded():
+    truth, covered, draws = 0.7, 0, rng()
+    for _ in range(200):
+        interval = bootstrap(truth + draws.standard_normal(20), rng(), samples=500)
+        covered += interval.low <= truth <= interval.high
+    assert 170 <= covered <= 198
+    values = [1.0, 2.0, 4.0, np.nan]
+    assert bootstrap(values, rng()) == bootstrap(values, rng())
+    interval = bootstrap(values, rng())
+    assert interval.estimate == pytest.approx(7 / 3) and interval.seeds == 3
+    assert 1.0 <= interval.low < interval.estimate < interval.high <= 4.0
+    assert bootstrap([np.nan], rng()).seeds == 0
+
+
+def test_intervals_by_column():
+    first, second = column_intervals([[np.nan, 1.0], [np.nan, 3.0]], rng())
+    assert first.seeds == 0 and second.estimate == 2.0
+    with pytest.raises(ValueError):
+        column_intervals([[1.0], [1.0, 2.0]], rng())
+
+
+def test_ranking():
+    noise = rng()
+    made = {
+        name: [np.append(np.nan, level + 0.1 * noise.standard_normal(9)) for _ in range(5)]
+        for name, level in (("sac", 2.0), ("balanced", 0.5), ("expanded", 0.49))
+    }
+    ranked = rank(made, rng())
+    assert ranked[-1].variant == "sac" and np.isnan(ranked[-1].better_than_next)
+    assert ranked[1].better_than_next == 1.0
+    assert 0.02 < ranked[0].better_than_next < 0.999
+    assert all(place.index.low < place.index.estimate < place.index.high for place in ranked)
+    with pytest.raises(ValueError, match="finite"):
+        rank({"sac": [[np.nan]]}, rng())
+
+
+def test_analysis_needs_neither_torch_nor_fog():
+    code = (
+        "import sys, diagnostics.primacy, diagnostics.schema, diagnostics.expectation\n"
+        "assert not {'torch', 'fog'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
