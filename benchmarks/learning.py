@@ -61,13 +61,14 @@ def peer(task: str, seed: int, steps: int, width: int, out: Path) -> list[tuple[
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", DeprecationWarning)
+    env = gymnasium.make(task)
     model = SAC(
         _policy(width),
-        gymnasium.make(task),
+        env,
         learning_rate=3e-4,
         learning_starts=WARMUP,
         batch_size=256,
-        target_entropy=-0.5 * gymnasium.make(task).action_space.shape[0],
+        target_entropy=-0.5 * gymnasium.spaces.flatdim(env.action_space),
         seed=seed,
         device="cpu",
     )

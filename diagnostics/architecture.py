@@ -91,7 +91,7 @@ def growth(
     Returns:
         Columns `env_step`, `event`, `updates`, `since_reset` (updates since the last reset),
         `cycle` (number of resets so far), `depth`, `dense_layers`, `critic_lr`, `critic_parameters`
-        (one Q network) and `total_parameters`.
+        (one Q network), `trained_parameters` and `total_parameters` (with targets).
     """
     first = int(config["initial_depth"])
     rows = [
@@ -111,6 +111,7 @@ def growth(
     table["since_reset"] = table["updates"] - table.groupby("cycle")["updates"].transform("first")
     sizes = [sizes_of_run(config, manifest, depth) for depth in table["depth"]]
     table["critic_parameters"] = [size.critic for size in sizes]
+    table["trained_parameters"] = [size.trained for size in sizes]
     table["total_parameters"] = [size.total for size in sizes]
     return table
 

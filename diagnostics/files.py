@@ -105,11 +105,17 @@ def _whole_lines(raw: bytes) -> bytes:
     return usable[: usable.rfind(b"\n") + 1]
 
 
-def read_parts(directory: Path, name: str) -> tuple[pyarrow.Table | None, list[str]]:
-    """One run's probe table `name`, its parts in order of time; None if nothing was recorded."""
+def read_parts(
+    directory: Path, name: str, last: int | None = None
+) -> tuple[pyarrow.Table | None, list[str]]:
+    """One run's probe table `name`, its parts in order of time; None if nothing was recorded.
+
+    With `last`, only that many of the newest parts.
+    """
     home = directory / "probes" / name
     tables, problems = [], []
-    for path in sorted(home.iterdir()) if home.is_dir() else ():
+    paths = sorted(home.iterdir()) if home.is_dir() else []
+    for path in paths if last is None else paths[-last:]:
         where = f"probes/{name}/{path.name}"
         if path.suffix == ".partial":
             problems.append(f"{where} was not finished: left out")

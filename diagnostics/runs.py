@@ -156,27 +156,32 @@ class Runs:
                     found[path.name] = found.get(path.name, 0) + 1
         return dict(sorted(found.items()))
 
-    def table(self, name: str) -> pd.DataFrame:
+    def table(self, name: str, *, last: int | None = None) -> pd.DataFrame:
         """A probe table of all runs: the columns `IDENTITY`, then those of `schema.TABLES`.
 
         Runs without it are left out; the table is empty, with its columns, if none has it. It is
         kept, so a second call is free.
 
+        Args:
+            name: a table of `schema.TABLES`, or of a probe of your own (see `tables`).
+            last: read only so many of each run's newest measurements.
+
         Raises:
             AnalysisError: no such table exists.
         """
-        if name not in self._tables:
+        key = (name, last)
+        if key not in self._tables:
             if name not in schema.TABLES and name not in self.tables:
                 raise unknown("probe table", name, {**schema.TABLES, **self.tables})
             known = schema.TABLES.get(name)
-            self._tables[name] = self._read(
-                lambda run: files.read_parts(run.path, name),
+            self._tables[key] = self._read(
+                lambda run: files.read_parts(run.path, name, last),
                 ("env_step",) if known is None else known.names,
             )
-        return self._tables[name]
+        return self._tables[key]
 
     @cached_property
-    def _tables(self) -> dict[str, pd.DataFrame]:
+    def _tables(self) -> dict[tuple[str, int | None], pd.DataFrame]:
         return {}
 
     def _csv(self, name: str) -> pd.DataFrame:
@@ -188,7 +193,8 @@ class Runs:
         with ThreadPoolExecutor(_READERS) as pool:
             results = list(pool.map(read, self.files))
         for position, (table, problems) in enumerate(results):
-            self.files[position].problems += problems
+            known = self.files[position].problems
+            known += [problem for problem in problems if problem not in known]
             if table is not None:
                 parts.append(table)
                 positions.append(np.full(len(table), position))

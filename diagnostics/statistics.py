@@ -94,7 +94,7 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> Floats:
 
 def bootstrap(
     aggregate: Aggregate,
-    scores: ArrayLike | Sequence[ArrayLike],
+    scores: ArrayLike | tuple[ArrayLike, ...],
     rng: np.random.Generator,
     *,
     resamples: int = RESAMPLES,
@@ -107,7 +107,7 @@ def bootstrap(
 
     Args:
         aggregate: a function of this module, or any that reduces the last two axes.
-        scores: shape (runs, tasks); or a list of such arrays, each resampled by itself and passed
+        scores: shape (runs, tasks); or a tuple of such arrays, each resampled by itself and passed
             to `aggregate` as a further argument (`probability_of_improvement`).
         rng: makes the interval reproducible.
         resamples: bootstrap samples.
@@ -117,7 +117,7 @@ def bootstrap(
         The statistic and the two ends of the interval, each of the shape that `aggregate` returns.
         With one run per task there is nothing to resample: the ends are NaN.
     """
-    groups = [_scores(group) for group in (scores if isinstance(scores, list | tuple) else [scores])]
+    groups = [_scores(group) for group in (scores if isinstance(scores, tuple) else (scores,))]
     point = np.asarray(aggregate(*groups), float)
     if max(_most_runs(group) for group in groups) < 2:
         return point, np.full_like(point, np.nan), np.full_like(point, np.nan)
@@ -135,7 +135,7 @@ def bootstrap(
 
 def interval(
     aggregate: Aggregate,
-    scores: ArrayLike | Sequence[ArrayLike],
+    scores: ArrayLike | tuple[ArrayLike, ...],
     rng: np.random.Generator,
     *,
     resamples: int = RESAMPLES,

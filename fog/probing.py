@@ -48,7 +48,7 @@ def chosen(specs: Iterable[str]) -> list[str]:
     one.
 
     Raises:
-        ConfigError: a name that is not installed, or named twice.
+        ConfigError: a name that is not installed or comes twice, or options that do not fit.
     """
     known = available()
     wanted = [spec for spec in specs if spec != "none"]
@@ -61,6 +61,8 @@ def chosen(specs: Iterable[str]) -> list[str]:
             raise unknown("probe", name, [*sorted(known), "all", "none"])
         if name in named:
             raise ConfigError(f"probes: {name} is named twice; join its options with ':'")
+        if ":" in spec:
+            make(known[name].load(), spec)
         named[name] = spec
     if "all" in wanted:
         return [named.get(name, name) for name in sorted(known)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fog import checkpoint, machine, probing, video
+from fog import checkpoint, machine, probing, tasks, video
 from fog.config import Config
 from fog.errors import UserError
 from fog.interrupts import StopRequest

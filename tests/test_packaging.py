@@ -1,4 +1,4 @@
-"""pyproject.toml, constraints.txt and environment.yml must describe one and the same environment."""
+"""pyproject.toml, constraints.txt and environment.yml describe one and the same environment."""
 
 from __future__ import annotations
 

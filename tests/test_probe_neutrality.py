@@ -29,12 +29,16 @@ TABLES = {
 }
 
 
+# All of them, the frequent ones often enough to meet every phase of a short run.
+PROBES = ("all", *(f"{name}:per_window=4" for name in ("churn", "dormancy", "norms", "srank")))
+
+
 @pytest.fixture(scope="module", params=["fog", "expanded-sac"])
 def pair(request, tmp_path_factory) -> tuple[Path, Path]:
     """One run without and one with all probes, through two resets and an expansion."""
     home = tmp_path_factory.mktemp(request.param)
     bare = fog.train(tiny(home / "bare", request.param))
-    probed = fog.train(tiny(home / "probed", request.param, probes=("all",)))
+    probed = fog.train(tiny(home / "probed", request.param, probes=PROBES))
     return bare.directory, probed.directory
 
 
@@ -72,7 +76,7 @@ def test_an_interrupted_run_records_the_same_tables(tmp_path: Path, pair) -> Non
     assert int(newest(cut).name) == 280
     manifest = cut / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
-    config = tiny(tmp_path / "cut", variant, probes=("all",))
+    config = tiny(tmp_path / "cut", variant, probes=PROBES)
     assert fog.train(config, resume=True).status == "finished"
     for name in TABLES:
         parts = [sorted(p.name for p in (run / "probes" / name).iterdir()) for run in (whole, cut)]

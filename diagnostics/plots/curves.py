@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from diagnostics.plots import names
 from diagnostics.plots.layout import (
     crown,
+    log_axis,
     mark_events,
     panels,
     seeds_text,
@@ -74,12 +75,46 @@ def curves(
             panel.set_title(task, fontsize=10)
             panel.set_xlim(left=0)
             if log:
-                panel.set_yscale("log")
+                log_axis(panel)
             step_axis(panel, "environment step" if k + columns >= len(tasks) else "")
             if k % columns == 0:
                 panel.set_ylabel(ylabel)
         crown(figure, title, list(handles.values()), columns=3 if single else 4)
         small_print(figure, band_text(table["seeds"].tolist()) + remark)
+    return figure, table
+
+
+def highlighted(
+    table: pd.DataFrame, events: pd.DataFrame, *, ylabel: str, title: str, columns: int = 4
+) -> Plot:
+    """One panel per label of one task, its curve in colour over the others in grey.
+
+    For more labels than one panel can hold: every variant is seen, and against all others.
+    """
+    labels = names.ordered(table["label"])
+    looks = names.lines(labels)
+    with styled():
+        figure, axes = panels(
+            len(labels), columns=columns, width=2.9, height=2.4, sharex=True, sharey=True
+        )
+        for k, (panel, label) in enumerate(zip(axes, labels, strict=True)):
+            for other in labels:
+                rows = table[table["label"] == other]
+                panel.plot(rows["env_step"], rows["mean"], color="#CFCFCF", lw=1.0)
+            mark_events(panel, events[events["label"] == label], expansions=False)
+            solid = names.Line(looks[label].label, looks[label].colour, "-")
+            _line(panel, table[table["label"] == label], solid)
+            panel.set_title(solid.label, fontsize=10)
+            panel.set_xlim(left=0)
+            step_axis(panel, "environment step" if k + columns >= len(labels) else "")
+            panel.tick_params(labelbottom=k + columns >= len(labels))
+            if k % columns == 0:
+                panel.set_ylabel(ylabel)
+        crown(figure, title)
+        small_print(
+            figure,
+            band_text(table["seeds"].tolist()) + " Grey: the other variants. Dashed: resets.",
+        )
     return figure, table
 
 

@@ -41,7 +41,8 @@ def tsne_panels(
         figure, axes = panels(len(embeddings), columns=3, width=3.5, height=4.2)
         for panel, note, (label, found) in zip(axes, notes, embeddings.items(), strict=True):
             points = panel.scatter(
-                *found.points.T,
+                found.points[:, 0],
+                found.points[:, 1],
                 c=inserted[label],
                 cmap="viridis",
                 norm=Normalize(low, max(high, low + 1)),
@@ -49,8 +50,8 @@ def tsne_panels(
                 lw=0,
                 rasterized=True,
             )
-            panel.set(xticks=[], yticks=[], aspect="equal")
-            panel.set_box_aspect(1)
+            panel.set(xticks=[], yticks=[], box_aspect=1)
+            panel.set_aspect("equal", adjustable="datalim")
             panel.grid(visible=False)
             panel.spines[["left", "bottom"]].set_visible(False)
             panel.set_title(f"{names.label(label)}\n{note}".strip(), fontsize=10)

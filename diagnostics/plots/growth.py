@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from matplotlib.ticker import MaxNLocator
 
 from diagnostics.plots.layout import (
     EXPANSION_COLOUR,
@@ -57,7 +58,9 @@ def network_growth(stages: pd.DataFrame, *, width: int, inputs: int, title: str)
 
 def _stage(axes: Axes, x: float, stage: object, earlier: int, width: int, inputs: int) -> None:
     depth = int(stage.depth)  # type: ignore[attr-defined]
-    _box(axes, x, 0, f"stem: Dense {inputs} to {width}\nLayerNorm, activation", _END, "#888888", 0.8)
+    _box(
+        axes, x, 0, f"stem: Dense {inputs} to {width}\nLayerNorm, activation", _END, "#888888", 0.8
+    )
     for block in range(depth):
         new = block >= earlier
         text = f"block {block + 1}: 2 x (Dense {width}, LayerNorm)"
@@ -89,7 +92,7 @@ def _stage(axes: Axes, x: float, stage: object, earlier: int, width: int, inputs
         -0.5,
         f"{when}, env step {stage.env_step:,}\n"  # type: ignore[attr-defined]
         f"{stage.since_reset:,} updates since reset\n"  # type: ignore[attr-defined]
-        f"{depth} blocks, {stage.dense_layers} dense layers\n"  # type: ignore[attr-defined]
+        f"{depth} block{'s' if depth > 1 else ''}, {stage.dense_layers} dense layers\n"  # type: ignore[attr-defined]
         f"{stage.critic_parameters:,} parameters\n"  # type: ignore[attr-defined]
         f"learning rate {stage.critic_lr:.3g}",  # type: ignore[attr-defined]
         ha="center",
@@ -99,9 +102,7 @@ def _stage(axes: Axes, x: float, stage: object, earlier: int, width: int, inputs
     )
 
 
-def _box(
-    axes: Axes, x: float, y: float, text: str, face: str, edge: str, line: float
-) -> None:
+def _box(axes: Axes, x: float, y: float, text: str, face: str, edge: str, line: float) -> None:
     axes.add_patch(
         FancyBboxPatch(
             (x - 1.0, y - 0.26), 2.0, 0.52, boxstyle="round,pad=0.02", fc=face, ec=edge, lw=line
@@ -123,7 +124,7 @@ def growth_timeline(history: pd.DataFrame, last_step: float, events: pd.DataFram
     quantities = (
         ("depth", "residual blocks"),
         ("total_parameters", "parameters,\nall networks with targets"),
-        ("critic_lr", "critic learning rate"),
+        ("critic_lr", "critic learning rate (1e-4)"),
     )
     with styled():
         figure, axes = panels(3, columns=3, width=3.7, height=3.3)
@@ -133,8 +134,9 @@ def growth_timeline(history: pd.DataFrame, last_step: float, events: pd.DataFram
             panel.set_ylabel(text)
             panel.set_xlim(0, last_step)
             step_axis(panel)
-        axes[0].yaxis.get_major_locator().set_params(integer=True)
+        axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
         axes[1].yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes[2].yaxis.set_major_formatter(lambda value, _: f"{value * 1e4:g}")
         count = len(event_steps(events, "expansion"))
         crown(figure, f"Growth over the whole run: {count} expansions", handles)
     return figure, table

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from diagnostics.plots.style import COLOURS
 
@@ -54,6 +54,13 @@ def step_axis(axes: Axes, text: str = "environment step") -> None:
     axes.set_xlabel(text)
     axes.xaxis.set_major_formatter(step_label)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+
+
+def log_axis(axes: Axes) -> None:
+    """Make the y axis logarithmic, with plain numbers also within one decade."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.5)))
 
 
 def event_steps(events: pd.DataFrame, kind: str) -> list[float]:

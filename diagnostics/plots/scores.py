@@ -70,8 +70,8 @@ def score_bars(table: pd.DataFrame, *, title: str, ylabel: str) -> Plot:
         small_print(
             figure,
             f"This project's runs: {seeds_text(seeds)} per task, 95 % stratified bootstrap "
-            "interval where there are several. Paper: as printed, 3 seeds, with the printed "
-            "standard error.",
+            "interval where there are several."
+            + (" Paper: recomputed from its printed means, 3 seeds." if paper else ""),
         )
     return figure, table
 
@@ -90,7 +90,7 @@ def score_against(
     looks = names.lines(names.ordered(table["label"]))
     handles = {}
     with styled():
-        figure, axes = panels(len(costs), columns=len(costs), width=4.6, height=3.9, sharey=True)
+        figure, axes = panels(len(costs), columns=len(costs), width=4.4, height=4.8, sharey=True)
         for k, (panel, (column, text)) in enumerate(zip(axes, costs, strict=True)):
             for row in table.itertuples():
                 look, cost = looks[row.label], getattr(row, column)

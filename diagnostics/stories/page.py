@@ -46,7 +46,7 @@ class Page:
     @classmethod
     def open(
         cls,
-        runs: str | Sequence[str],
+        runs: str | Sequence[str] | None,
         out: str,
         *,
         variants: Iterable[str] | None = None,
@@ -56,7 +56,7 @@ class Page:
         """Load the runs below `runs` and keep those of the wanted variants and task.
 
         Args:
-            runs: A folder of runs, or several.
+            runs: A folder of runs, or several; None opens a page on which all is missing.
             out: Folder for figures.
             variants: Which to keep; None keeps all.
             task: Which to keep; None keeps all.
@@ -65,6 +65,8 @@ class Page:
         Raises:
             AnalysisError: there are no runs at all, or none of that task.
         """
+        if runs is None:
+            return cls(Runs(()), Path(out), tuple(variants or ()), (), "the parameter `runs`")
         loaded = load(runs)
         source = runs if isinstance(runs, str) else ", ".join(runs)
         if not len(loaded):

@@ -6,10 +6,13 @@ beside this one add commands through the entry point group `fog.commands`.
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from fog import __version__
 from fog.options import unknown
@@ -31,7 +34,7 @@ def _plugins() -> dict[str, EntryPoint]:
 def _usage() -> str:
     rows = [(name, summary) for name, (_, summary) in BUILT_IN.items()]
     for name, entry in sorted(_plugins().items()):
-        rows.append((name, f"from {entry.value.partition(':')[0]}"))
+        rows.append((name, _summary(entry)))
     lines = "\n".join(f"  {name:<10} {summary}" for name, summary in rows)
     return (
         "usage: fog COMMAND [options]\n\n"
@@ -41,6 +44,18 @@ def _usage() -> str:
         "  fog doctor\n"
         "  fog train --task cartpole-swingup --variant fog --scale 0.02 --width 64\n"
     )
+
+
+def _summary(entry: EntryPoint) -> str:
+    """The first line of a plugin's docstring, read without running the plugin."""
+    try:
+        spec = importlib.util.find_spec(entry.module)
+        assert spec is not None and spec.origin is not None
+        text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
+    except (ImportError, OSError, SyntaxError, AssertionError):
+        text = ""
+    line = text.partition("\n")[0].removeprefix(f"`fog {entry.name}`: ").rstrip(".")
+    return line or f"from {entry.module}"
 
 
 def _load(name: str) -> Command:
@@ -61,13 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     0 success, 2 bad input (one line on standard error), 3 the run diverged, 130 interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in {"-h", "--help", "help"}:
-        print(_usage())
-        return 0
-    if arguments[0] in {"-V", "--version"}:
-        print(f"fog {__version__}")
-        return 0
     try:
+        if not arguments or arguments[0] in {"-h", "--help", "help"}:
+            print(_usage())
+            return 0
+        if arguments[0] in {"-V", "--version"}:
+            print(f"fog {__version__}")
+            return 0
         return _load(arguments[0])(arguments[1:])
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has seen enough.

@@ -43,7 +43,7 @@ def others(case: str) -> np.ndarray:
 
 def arguments(row: Any) -> tuple[Any, Any]:
     if row.statistic == "probability_of_improvement":
-        return statistics.probability_of_improvement, [scores(row.case), others(row.case)]
+        return statistics.probability_of_improvement, (scores(row.case), others(row.case))
     if row.statistic == "performance_profile":
         return (
             lambda values: statistics.performance_profile(values, [row.argument])[..., 0],

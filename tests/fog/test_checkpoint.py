@@ -64,6 +64,6 @@ def test_loading_runs_no_code(tmp_path: Path) -> None:
             return (Path.touch, (tmp_path / "ran",))
 
     torch.save({"w": Evil()}, tmp_path / "agent.pt")
-    with pytest.raises(Exception, match="(?i)weights.only"):
+    with pytest.raises(Exception, match=r"(?i)weights.only"):
         checkpoint.load_tensors(tmp_path / "agent.pt")
     assert not (tmp_path / "ran").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,11 @@ from fog.cli import main
 from fog.cli.train import configure
 from fog.errors import UserError
 
-TINY = (
+TINY = shlex.split(
     "train --task gym:Pendulum-v1 --variant fog --scale 0.02 --steps 60 --warmup-steps 20 "
     "--batch-size 16 --width 8 --eval-every 30 --eval-episodes 1 --log-every 20 --no-tensorboard "
     "--replay-ratio 1 --compile off"
-).split()
+)
 
 
 def fog(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -82,10 +83,11 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 
 
 def test_flags_are_typed_and_take_numbers_as_people_write_them() -> None:
-    config, _ = configure(
+    flags = (
         "--task humanoid-walk --steps 2e5 --capacity 100_000 --reset-steps 1000 5e3 "
-        "--expansion-updates none --probes none --no-tensorboard --wandb none".split()
+        "--expansion-updates none --probes none --no-tensorboard --wandb none"
     )
+    config, _ = configure(shlex.split(flags))
     assert (config.run.steps, config.replay.capacity) == (200_000, 100_000)
     assert config.lifecycle.reset_steps == (1_000, 5_000)
     assert config.lifecycle.expansion_updates == ()
@@ -95,7 +97,8 @@ def test_flags_are_typed_and_take_numbers_as_people_write_them() -> None:
 
 def test_file_then_flags(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("run: {task: cartpole-swingup, scale: 0.1}\nreplay: {tau: 0.2, epsilon: 1e-3}\n")
+    task = "run: {task: cartpole-swingup, scale: 0.1}"
+    path.write_text(f"{task}\nreplay: {{tau: 0.2, epsilon: 1e-3}}\n")
     config, _ = configure(["--config", str(path), "--tau", "0.3"])
     assert config.run.steps == 15_000
     assert (config.replay.tau, config.replay.epsilon) == (0.3, 1e-3)

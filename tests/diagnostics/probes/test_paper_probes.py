@@ -74,6 +74,27 @@ def test_critic_loss_accumulates_in_double_precision(tmp_path):
     assert row["std"] == pytest.approx(exact.std(), rel=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["fog", "expanded-sac"])
+def test_the_compiled_loss_is_the_same_loss(tmp_path, monkeypatch, variant):
+    stage = build(tmp_path, variant=variant)
+    subject, batch = stage.view.subject, stage.everything()
+    noise = normals(np.random.default_rng(0), SIZE)
+    monkeypatch.setattr("fog.subject._WORTH_COMPILING", 0)
+    monkeypatch.setattr("fog.subject._CACHED_VALUES", 0)
+    stage.agent.compiled = True
+    rows, losses = subject.bulk_losses(SIZE)
+    assert rows == 64 and losses != subject.losses
+    ids = np.arange(64) % SIZE
+    wide, long = stage.replay.take(ids), noise[torch.from_numpy(ids)]
+    found, wanted = losses(wide, long), subject.losses(wide, long)
+    assert found.keys() == wanted.keys()
+    for critic in wanted:
+        torch.testing.assert_close(found[critic].loss, wanted[critic].loss, rtol=1e-4, atol=1e-5)
+    rest = losses(batch, noise)["online"].loss
+    assert torch.equal(rest, subject.losses(batch, noise)["online"].loss)
+
+
 @pytest.mark.parametrize("variant", ["sac", "balanced-sac"])
 @pytest.mark.parametrize("added", [SIZE, 90])
 def test_sample_counts_beside_their_expectation(tmp_path, variant, added):

@@ -1,0 +1,1 @@
+"""Commands that this package adds to `fog`. Only they know the trainer's command line."""

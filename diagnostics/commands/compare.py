@@ -1,0 +1,141 @@
+"""`fog compare`: variants side by side in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from diagnostics import paper
+from diagnostics.compare import SORTABLE, TAU, compare
+from diagnostics.errors import AnalysisError, RunsWarning, unknown
+from diagnostics.runs import Runs, load
+from fog.cli.parser import Parser
+from fog.cli.table import render
+
+_HEADER = (
+    "variant",
+    "seeds",
+    "final",
+    "best",
+    "IQM of final [95 %]",
+    "primacy",
+    "dormant",
+    "updates/s",
+    "status",
+)
+_NOTES = (
+    "final: mean of the last evaluations. best: mean of each seed's best evaluation before its\n"
+    "last step, the paper's rule. primacy: ln(loss of newest / oldest experience), 0 is unbiased.\n"
+    f"dormant: share of the critic's neurons with activation <= {TAU:g} of their layer's mean."
+)
+
+
+def command(argv: Sequence[str]) -> int:
+    """Print the comparison of all runs below some folders."""
+    options = _options(argv)
+    with warnings.catch_warnings():
+        # Told below the table, in words of this command.
+        warnings.simplefilter("ignore", RunsWarning)
+        runs = load(options.runs)
+        where = ", ".join(map(str, options.runs))
+        if len(runs) == 0:
+            raise AnalysisError(f"no runs in {where}: train some with `fog train`")
+        for name, wanted in (("task", options.task), ("variant", options.variant)):
+            runs = _selected(runs, name, wanted)
+        if len(runs) == 0:
+            raise AnalysisError(f"no run in {where} has both that task and that variant")
+        table = compare(runs, sort=options.sort)
+    problems = runs.problems
+    if options.json:
+        document = {
+            "rows": [
+                {name: _plain(value) for name, value in row.items()}
+                for row in table.to_dict("records")
+            ],
+            "problems": problems.to_dict("records"),
+        }
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        return 0
+    for task, rows in table.groupby("task", sort=False):
+        sys.stdout.write(f"{_title(str(task), rows)}\n{_rendered(rows)}\n\n")
+    sys.stdout.write(_NOTES + "\n")
+    for row in problems.itertuples():
+        sys.stdout.write(f"problem: {row.run}: {row.problem}\n")
+    return 0
+
+
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser("compare", "Variants side by side: scores, primacy bias, dormancy, speed.")
+    parser.add_argument(
+        "--runs", type=Path, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+    )
+    parser.add_argument("--task", nargs="+", default=[], metavar="T", help="only these tasks")
+    parser.add_argument("--variant", nargs="+", default=[], metavar="V", help="only these variants")
+    parser.add_argument(
+        "--sort", default="variant", metavar="C", help=f"{', '.join(SORTABLE)} [variant]"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    options = parser.parse(argv)
+    if options.sort not in SORTABLE:
+        raise unknown("column to sort by", options.sort, SORTABLE)
+    return options
+
+
+def _selected(runs: Runs, name: str, wanted: Sequence[str]) -> Runs:
+    for value in wanted:
+        known = sorted(set(runs.identity[name]))
+        if value not in known:
+            raise unknown(f"{name} among these runs", value, known)
+    return runs.select(**{name: list(wanted)}) if wanted else runs
+
+
+def _title(task: str, rows: pd.DataFrame) -> str:
+    """The task, how it is scored, and what the paper printed for it."""
+    measure = "success rate" if (rows["metric"] == "success").all() else "return"
+    cells = paper.printed()
+    cells = cells[cells["task"] == task]
+    if cells.empty:
+        return f"{task} ({measure})"
+    printed = ", ".join(f"{cell.algorithm} {cell.mean:.2f}" for cell in cells.itertuples())
+    return f"{task} ({measure}); best in the paper at {cells['steps'].iloc[0]:,} steps: {printed}"
+
+
+def _rendered(rows: pd.DataFrame) -> str:
+    cells = [
+        [
+            str(row.label),
+            str(row.seeds),
+            _shown(row.final),
+            _shown(row.best),
+            f"{_shown(row.iqm)} {_ends(row.iqm_low, row.iqm_high)}",
+            _shown(row.primacy, "+.2f"),
+            _shown(row.dormant, ".1%"),
+            _shown(row.updates_per_second, ".0f"),
+            str(row.status),
+        ]
+        for row in rows.itertuples()
+    ]
+    return render(_HEADER, cells, right=frozenset({1, 2, 3, 5, 6, 7}))
+
+
+def _shown(value: float, form: str | None = None) -> str:
+    if math.isnan(value):
+        return "-"
+    return format(value, form or (".2f" if abs(value) < 10 else ".1f"))
+
+
+def _ends(low: float, high: float) -> str:
+    return "[one seed]" if math.isnan(low) else f"[{_shown(low)}, {_shown(high)}]"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

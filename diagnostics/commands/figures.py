@@ -1,0 +1,100 @@
+"""`fog figures`: every figure and table from run directories, by papermill."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from diagnostics.errors import AnalysisError
+from diagnostics.figures import Outcome, execute_all
+from diagnostics.notebooks import Notebook, assign, available, choose
+from diagnostics.rundirs import discover
+from fog.cli.parser import Parser
+
+
+def command(argv: Sequence[str]) -> int:
+    """Execute the chosen notebooks; 1 if any of them failed."""
+    options = _options(argv)
+    if options.list:
+        for name, path in available().items():
+            _say(f"{name}: {', '.join(Notebook.open(path).parameters)}")
+        return 0
+    notebooks = choose(options.only)
+    given: dict[str, str] = dict(options.parameter)
+    for name in ("runs", "out"):
+        if name in given:
+            raise AnalysisError(f"parameter {name!r} is set by --{name}")
+    values = assign(notebooks, given)
+    needing = [notebook for notebook in notebooks if "runs" in notebook.parameters]
+    if needing:
+        _check_runs(options.runs, needing, notebooks)
+    for notebook in notebooks:
+        # Absolute, because a notebook's kernel need not work in this directory.
+        for name, path in (("runs", options.runs), ("out", options.out)):
+            if name in notebook.parameters:
+                values[notebook.name][name] = str(path.absolute())
+    try:
+        outcomes = execute_all(
+            notebooks,
+            options.out,
+            values,
+            started=lambda position, notebook: _say(
+                f"[{position + 1}/{len(notebooks)}] {notebook.name} ... ", end=""
+            ),
+            ended=_report,
+        )
+    except OSError as error:
+        raise AnalysisError(f"cannot write to {options.out}: {error}") from None
+    failed = [outcome.name for outcome in outcomes if outcome.error is not None]
+    _say(f"Figures and executed notebooks are in {options.out.absolute()}")
+    if failed:
+        _say(f"{len(failed)} of {len(outcomes)} notebooks failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser("figures", "Run the notebooks and keep their figures and executed copies.")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of runs [runs]")
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="figures go here [figures]")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="notebooks to run: names, or paths of your own [all]",
+    )
+    parser.add_argument(
+        "-p",
+        "--parameter",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="set a parameter in every chosen notebook that has it; may be repeated",
+    )
+    parser.add_argument("--list", action="store_true", help="list notebooks and their parameters")
+    return parser.parse(argv)
+
+
+def _check_runs(runs: Path, needing: Sequence[Notebook], chosen: Sequence[Notebook]) -> None:
+    if runs.is_dir() and next(discover(runs), None) is not None:
+        return
+    what = "holds no runs" if runs.is_dir() else "does not exist"
+    free = [notebook.name for notebook in chosen if notebook not in needing]
+    hint = f"; --only {' '.join(free)} need none" if free else ""
+    raise AnalysisError(f"{runs} {what}: train some with `fog train`, or point --runs at them{hint}")
+
+
+def _report(outcome: Outcome) -> None:
+    if outcome.error is None:
+        _say(f"{outcome.seconds:.1f} s")
+    else:
+        _say(f"failed after {outcome.seconds:.1f} s: {outcome.error}")
+
+
+def _say(text: str, end: str = "\n") -> None:
+    sys.stdout.write(text + end)
+    sys.stdout.flush()

@@ -1,0 +1,55 @@
+"""`fog report`: all runs on one self-contained HTML page."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from diagnostics.errors import AnalysisError, RunsWarning
+from fog.cli.parser import Parser
+
+
+def command(argv: Sequence[str]) -> int:
+    """Write the page and say where it is."""
+    parser = Parser(
+        "report",
+        "Write one HTML page that shows all runs side by side: a sortable table, learning curves,\n"
+        "critic-loss heatmaps on a common scale, links to the runs and to executed notebooks.\n"
+        "It works from a file and needs no network.",
+    )
+    parser.add_argument(
+        "--runs", type=Path, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("report.html"), help="the page [report.html]"
+    )
+    parser.add_argument(
+        "--notebooks",
+        type=Path,
+        metavar="DIR",
+        help="folder of executed notebooks, as `fog figures` leaves it [figures, if it exists]",
+    )
+    options = parser.parse(argv)
+    if options.out.is_dir():
+        raise AnalysisError(f"{options.out} is a folder: give a file, such as --out report.html")
+    if options.notebooks is not None and not options.notebooks.is_dir():
+        raise AnalysisError(f"no folder {options.notebooks}: run `fog figures` first")
+    # Here, because pandas and matplotlib take seconds and mistakes should be told before.
+    from diagnostics.report import write
+    from diagnostics.runs import load
+
+    source = ", ".join(map(str, options.runs))
+    with warnings.catch_warnings():
+        # The page has a section on problems.
+        warnings.simplefilter("ignore", RunsWarning)
+        page = write(
+            load(options.runs),
+            options.out,
+            source=source,
+            notebooks=options.notebooks or Path("figures"),
+        )
+    size = page.stat().st_size / 2**20
+    sys.stdout.write(f"Wrote {page} ({size:.1f} MiB). Open it in a browser.\n")
+    return 0

@@ -1,0 +1,69 @@
+"""One run at a glance: what it earned, what it learned from, how fast it went."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from diagnostics.plots.layout import crown, empty, mark_events, panels, small_print, step_axis
+from diagnostics.plots.style import COLOURS, styled
+
+Plot = tuple[Figure, pd.DataFrame]
+
+_PANELS = (
+    ("critic_loss", "critic loss", True),
+    ("q", "mean Q of the batch", False),
+    ("temperature", "temperature", True),
+    ("depth", "residual blocks", False),
+    ("updates_per_second", "updates per second", False),
+)
+
+
+def run_overview(
+    evals: pd.DataFrame, train: pd.DataFrame, events: pd.DataFrame, *, title: str
+) -> Plot:
+    """Six panels over training: return, critic loss, Q, temperature, depth, speed.
+
+    Args:
+        evals: One row per evaluation episode of one run.
+        train: The run's train table.
+        events: Its events.
+        title: Headline.
+    """
+    tables = []
+    with styled():
+        figure, axes = panels(6, columns=3, width=3.7, height=2.7)
+        handles: list[Line2D] = []
+        if len(evals):
+            means = evals.groupby("env_step")["return"].mean()
+            axes[0].plot(evals["env_step"], evals["return"], "o", ms=2.5, mew=0, color="#999999")
+            axes[0].plot(means.index, means, color=COLOURS["blue"])
+            tables.append(_rows("return", means.index, means))
+        else:
+            empty(axes[0], "not evaluated yet")
+        axes[0].set_ylabel("evaluation return\n(dots: episodes)")
+        for panel, (column, text, log) in zip(axes[1:], _PANELS, strict=True):
+            panel.set_ylabel(text)
+            if column not in train or not train[column].notna().any():
+                empty(panel, "not recorded")
+                continue
+            panel.plot(train["env_step"], train[column], color=COLOURS["blue"], lw=1.3)
+            tables.append(_rows(column, train["env_step"], train[column]))
+            if log and (train[column].dropna() > 0).all():
+                panel.set_yscale("log")
+        for panel in axes:
+            if panel.has_data():
+                handles = mark_events(panel, events) or handles
+                panel.set_xlim(left=0)
+                step_axis(panel, "environment step" if panel in axes[3:] else "")
+        crown(figure, title, handles)
+        small_print(figure, "One run, one seed: no intervals.")
+    columns = ["quantity", "env_step", "value"]
+    return figure, pd.concat(tables) if tables else pd.DataFrame(columns=columns)
+
+
+def _rows(quantity: str, steps: pd.Index | pd.Series, values: pd.Series) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"quantity": quantity, "env_step": steps.to_numpy(), "value": values.to_numpy(float)}
+    )

@@ -1,0 +1,178 @@
+"""The ablations: what decides which experience is replayed, and whether the critics grow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from diagnostics import statistics
+from diagnostics.curves import mean_curves
+from diagnostics.dormant import dormant_ratios, event_changes
+from diagnostics.embedding import Embedding, Settings, embed
+from diagnostics.plots.curves import Plot, curves
+from diagnostics.plots.embedding import tsne_panels
+from diagnostics.plots.names import label as paper_name
+from diagnostics.plots.names import ordered
+from diagnostics.runs import Runs
+from diagnostics.stories.page import MissingDataError, Page
+
+REPLAY = ("fog", "fog-per", "fog-cuer", "fog-uniform")
+EXPANSION = ("fog", "fog-fixed2", "fog-fixed4")
+
+
+def scores(page: Page, *, seed: int = 0) -> pd.DataFrame:
+    """Final and best return of every label on every task, mean with 95 % interval over seeds."""
+    page.require()
+    facts = page.runs.runs
+    rows = []
+    for task in page.tasks:
+        of_task = facts[facts["task"] == task]
+        for label in ordered(of_task["label"]):
+            cells = of_task[of_task["label"] == label]
+            rows.append(
+                {
+                    "task": task,
+                    "variant": paper_name(label),
+                    "final": _cell(cells["final_score"], seed),
+                    "best before T": _cell(cells["best_score"], seed),
+                    "seeds": len(cells),
+                    "metric": cells["metric"].iloc[0],
+                }
+            )
+        for name in page.wanted:
+            if name not in set(of_task["variant"]):
+                gap = {"final": "missing", "best before T": "missing", "seeds": 0, "metric": ""}
+                rows.append({"task": task, "variant": paper_name(name), **gap})
+    return pd.DataFrame(rows)
+
+
+def _cell(values: pd.Series, seed: int) -> str:
+    known = values.dropna().to_numpy(float)
+    if not len(known):
+        return "missing"
+    if len(known) == 1:
+        return f"{known[0]:,.4g} (1 seed)"
+    found = statistics.interval(statistics.mean, known[:, None], np.random.default_rng(seed))
+    return f"{found.estimate:,.4g} [{found.low:,.4g}, {found.high:,.4g}]"
+
+
+def buffer_loss(page: Page, *, share: float = 0.3, column: str = "offline_critic_loss") -> Plot:
+    """Training loss of the offline ("buffer") critic over the first part of training.
+
+    Args:
+        page: The notebook's page.
+        share: Of the run; the paper shows the first 300k of 1M steps.
+        column: Of train.csv; the default is the critic that learns from the buffer alone.
+    """
+    page.require()
+    train = page.runs.train
+    if column not in train or not train[column].notna().any():
+        raise MissingDataError(f"no run in {page.source} has a column {column!r} in train.csv")
+    train = train.merge(page.runs.runs[["run", "steps"]], on="run")
+    early = train[train["env_step"] <= share * train["steps"]]
+    table = mean_curves(early, column)
+    if table.empty:
+        raise MissingDataError(f"no run in {page.source} has trained in its first {share:.0%}")
+    events = page.runs.events.merge(page.runs.runs[["run", "steps"]], on="run")
+    events = events[events["env_step"] <= share * events["steps"]]
+    return curves(
+        table,
+        events,
+        ylabel="offline critic loss",
+        title=f"Critic buffer loss, first {share:.0%} of training",
+        columns=2,
+        log=True,
+        expansions=True,
+        remark=" Loss on the minibatches it is trained on.",
+    )
+
+
+def dormancy(
+    page: Page, *, score: str = "gradient", tau: float = 0.1, network: str = "online"
+) -> Plot:
+    """Share of dormant neurons of one network over training, expansions in red."""
+    page.main_task("dormancy")
+    ratios = dormant_ratios(page.runs.dormancy, score=score, tau=tau)
+    chosen = ratios[(ratios["network"] == network) & (ratios["phase"] == "cadence")]
+    if chosen.empty:
+        raise MissingDataError(f"no run in {page.source} measured the network {network!r}")
+    chosen = chosen.assign(percent=100 * chosen["ratio"])
+    return curves(
+        mean_curves(chosen, "percent"),
+        page.runs.events,
+        ylabel="dormant neurons (%)",
+        title=f"Dormant neurons of the {network} critic, by {score}",
+        columns=2,
+        expansions=True,
+        remark=rf" Dormant: {score} score at most {tau:g} of its layer's mean.",
+    )
+
+
+def dormancy_at_expansions(
+    page: Page, *, tau: float = 0.1, network: str = "online"
+) -> pd.DataFrame:
+    """The dormant ratio just before and just after expansions, on the same batch."""
+    page.main_task("dormancy")
+    rows = []
+    for score in ("gradient", "activation"):
+        changes = event_changes(dormant_ratios(page.runs.dormancy, score=score, tau=tau))
+        changes = changes[changes["network"] == network]
+        for (task, label), cells in changes.groupby(["task", "label"], sort=False):
+            rows.append(
+                {
+                    "task": task,
+                    "variant": paper_name(str(label)),
+                    "score": score,
+                    "expansions": len(cells),
+                    "before (%)": 100 * cells["before"].mean(),
+                    "after (%)": 100 * cells["after"].mean(),
+                    "fell in (%)": 100 * (cells["after"] < cells["before"]).mean(),
+                }
+            )
+    if not rows:
+        raise MissingDataError(f"no run in {page.source} measured dormancy around an expansion")
+    return pd.DataFrame(rows)
+
+
+def snapshots(runs: Runs, at: float) -> dict[str, pd.DataFrame]:
+    """Features of every label's first seed, at the snapshot nearest to the share `at` of it."""
+    features = runs.features
+    steps = runs.runs.set_index("run")["steps"]
+    found = {}
+    for label in ordered(features["label"]):
+        rows = features[features["label"] == label]
+        rows = rows[rows["seed"] == rows["seed"].min()]
+        run = rows["run"].iloc[0]
+        rows = rows[rows["run"] == run]
+        moments = rows["env_step"].unique()
+        moment = moments[np.argmin(np.abs(moments - at * steps[run]))]
+        found[label] = rows[rows["env_step"] == moment]
+    return found
+
+
+def tsne(
+    page: Page,
+    *,
+    at: float = 0.2,
+    points: int = 2000,
+    perplexity: float = 30.0,
+    iterations: int = 1000,
+    seed: int = 0,
+) -> Plot:
+    """t-SNE of penultimate critic features, one panel per label, with quality numbers."""
+    task = page.main_task("features")
+    settings = Settings(perplexity=perplexity, iterations=iterations, seed=seed)
+    embeddings: dict[str, Embedding] = {}
+    inserted, remarks = {}, []
+    rng = np.random.default_rng(seed)
+    for label, rows in snapshots(page.of_task(task), at).items():
+        if len(rows) > points:
+            rows = rows.iloc[np.sort(rng.choice(len(rows), points, replace=False))]
+        try:
+            embeddings[label] = embed(np.stack(list(rows["features"])), settings)
+        except ValueError as error:
+            raise MissingDataError(f"{label}: {error}") from None
+        inserted[label] = rows["transition"].to_numpy(np.int64)
+        remarks.append(f"seed {rows['seed'].iloc[0]}, env step {rows['env_step'].iloc[0]:,}")
+    title = f"t-SNE of the critic's features, {task}"
+    return tsne_panels(embeddings, inserted, title=title, remarks=remarks)

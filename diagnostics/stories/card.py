@@ -1,0 +1,123 @@
+"""One run seen whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from diagnostics.dormant import dormant_ratios
+from diagnostics.errors import AnalysisError
+from diagnostics.plots.card import Plot, run_overview
+from diagnostics.plots.curves import curves
+from diagnostics.plots.names import label as paper_name
+from diagnostics.stories.page import MissingDataError, Page
+
+_FACTS = (
+    "status",
+    "reason",
+    "env_step",
+    "steps",
+    "updates",
+    "final_return",
+    "best_return",
+    "updates_per_second",
+    "started",
+    "ended",
+    "git_commit",
+    "problems",
+)
+
+
+def pick(page: Page, run: str | None) -> Page:
+    """The page with one run only: the one named, else the first that recorded most tables.
+
+    Raises:
+        AnalysisError: no such run.
+    """
+    names = page.runs.identity["run"]
+    if run is not None:
+        chosen = [name for name in names if name == run or name.rstrip("/").endswith(run)]
+        if not chosen:
+            raise AnalysisError(f"no run {run!r} in {page.source}: name a run directory below it")
+    else:
+        tables = {
+            str(files.path): len(list((files.path / "probes").glob("*")))
+            for files in page.runs.files
+        }
+        chosen = [max(names, key=lambda name: tables[name])]
+    runs = page.runs.select(run=chosen[:1])
+    parameters = {**page.parameters, "run": chosen[0]}
+    return replace(page, runs=runs, tasks=tuple(runs.identity["task"]), parameters=parameters)
+
+
+def overview(page: Page) -> Plot:
+    """Six panels over training."""
+    runs = page.runs
+    facts = runs.runs.iloc[0]
+    if runs.evals.empty and runs.train.empty:
+        raise MissingDataError(f"{facts['run']} has recorded nothing yet")
+    title = f"{paper_name(facts['label'])} on {facts['task']}, seed {facts['seed']}"
+    return run_overview(runs.evals, runs.train, runs.events, title=title)
+
+
+def facts(page: Page) -> pd.DataFrame:
+    """Status, scores, speed and versions of the run."""
+    row = page.runs.runs.iloc[0]
+    versions = page.runs.files[0].manifest.get("versions", {})
+    told = {name: row.get(name) for name in _FACTS}
+    told |= {f"{name} version": version for name, version in versions.items()}
+    return pd.DataFrame({"fact": list(told), "value": [_text(value) for value in told.values()]})
+
+
+def config(page: Page) -> pd.DataFrame:
+    """Every setting of the run."""
+    settings = page.runs.files[0].config
+    if not settings:
+        raise MissingDataError(f"{page.runs.identity['run'].iloc[0]} has no config.yaml")
+    return pd.DataFrame(
+        {"setting": list(settings), "value": [_text(value) for value in settings.values()]}
+    )
+
+
+def events(page: Page) -> pd.DataFrame:
+    """Resets, expansions, checkpoints and whatever else happened."""
+    table = page.runs.events
+    if table.empty:
+        raise MissingDataError("the run has recorded no events")
+    kept = ["env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail"]
+    return table[[name for name in kept if name in table]]
+
+
+def dormancy(page: Page, *, score: str = "gradient", tau: float = 0.1) -> Plot:
+    """Dormant neurons of every network of the run."""
+    page.main_task("dormancy")
+    ratios = dormant_ratios(page.runs.dormancy, score=score, tau=tau)
+    cadence = ratios[ratios["phase"] == "cadence"]
+    if cadence.empty:
+        raise MissingDataError("the run measured dormancy around events only")
+    table = pd.DataFrame(
+        {
+            "task": cadence["task"],
+            "label": cadence["network"],
+            "env_step": cadence["env_step"],
+            "mean": 100 * cadence["ratio"],
+            "low": float("nan"),
+            "high": float("nan"),
+            "seeds": 1,
+        }
+    )
+    return curves(
+        table,
+        page.runs.events,
+        ylabel="dormant neurons (%)",
+        title=f"Dormant neurons by network, by {score}",
+        expansions=True,
+        remark=f" Dormant: {score} score at most {tau:g} of its layer's mean.",
+    )
+
+
+def _text(value: object) -> str:
+    if value is None or (isinstance(value, float) and pd.isna(value)):
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
