@@ -47,8 +47,8 @@ def network_sizes(
 ) -> Sizes:
     """Count parameters: critics are stem, `depth` residual blocks and a head; actors two layers.
 
-    A dense layer of a critic has a weight, a bias and the two vectors of its LayerNorm; the head has
-    no LayerNorm, and an actor has it only in the motivating example.
+    A dense layer of a critic has a weight, a bias and the two vectors of its LayerNorm; the head
+    has no LayerNorm, and an actor has it only in the motivating example.
     """
 
     def residual(inputs: int) -> int:

@@ -75,7 +75,7 @@ def embed(features: ArrayLike, settings: Settings | None = None) -> Embedding:
     a feature that hardly varies stays small.
 
     Raises:
-        ValueError: fewer than 10 points, or features that are not finite.
+        ValueError: fewer than 10 points, or features that are not finite or do not vary.
     """
     settings = settings or Settings()
     table = np.asarray(features, np.float64)
@@ -84,7 +84,11 @@ def embed(features: ArrayLike, settings: Settings | None = None) -> Embedding:
     if not np.isfinite(table).all():
         raise ValueError("features are not finite: the critic has diverged")
     centred = table - table.mean(axis=0)
-    centred /= centred.std() or 1.0
+    spread = float(centred.std())
+    # scikit-learn divides by the spread of its first component and crashes on what comes of it.
+    if table.shape[1] < 2 or spread <= 1e-12 * (float(np.abs(table).max()) + 1e-300):
+        raise ValueError("features do not vary: the layer gives the same output for every point")
+    centred /= spread
     pca = PCA(min(settings.components, *table.shape), svd_solver="full")
     reduced = pca.fit_transform(centred)
     tsne = TSNE(

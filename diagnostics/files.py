@@ -73,27 +73,43 @@ def read_csv(path: Path) -> tuple[pyarrow.Table | None, list[str]]:
         table = pyarrow.csv.read_csv(
             io.BytesIO(whole),
             read_options=pyarrow.csv.ReadOptions(use_threads=False),
-            parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=skip),
+            parse_options=pyarrow.csv.ParseOptions(
+                invalid_row_handler=skip, newlines_in_values=True
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(_TEXT, pyarrow.string()), strings_can_be_null=True
+            ),
         )
     except pyarrow.ArrowException as error:
         return None, [*problems, f"{path.name} cannot be read: {_one_line(error)}"]
-    text = [item.name for item in table.schema if item.type == pyarrow.string()]
-    if not set(text) <= _TEXT:
-        table, bad = _numbers_only(table, [name for name in text if name not in _TEXT])
+    odd = [item.name for item in table.schema if item.name not in _TEXT and not _number(item.type)]
+    if odd:
+        table, bad = _numbers_only(table, odd)
         damaged += bad
     if damaged:
         problems.append(f"{path.name} has {damaged} damaged rows: left out")
-    return table, problems
+    return table.cast(pyarrow.schema([_with_type(item) for item in table.schema])), problems
 
 
 _TEXT = {"event", "detail"}
 
 
+def _number(kind: pyarrow.DataType) -> bool:
+    types = pyarrow.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
+
+
+def _with_type(column: pyarrow.Field) -> pyarrow.Field:
+    """A column without a single value has no type of its own."""
+    return column.with_type(pyarrow.float64()) if pyarrow.types.is_null(column.type) else column
+
+
 def _numbers_only(table: pyarrow.Table, names: list[str]) -> tuple[pyarrow.Table, int]:
     """The rows whose cells in the columns `names` are numbers, and how many are not."""
     frame = table.to_pandas()
-    numbers = frame[names].apply(pd.to_numeric, errors="coerce")
-    broken = (numbers.isna() & frame[names].notna() & (frame[names] != "")).any(axis=1)
+    cells = frame[names].astype(str)
+    numbers = cells.apply(pd.to_numeric, errors="coerce")
+    broken = (numbers.isna() & frame[names].notna()).any(axis=1)
     frame[names] = numbers
     usable = frame[~broken]
     return pyarrow.Table.from_pandas(usable, preserve_index=False), int(broken.sum())
@@ -133,7 +149,11 @@ def read_parts(
             problems.append(f"{where} {problem}: left out")
     if not tables:
         return None, problems
-    return pyarrow.concat_tables(tables, promote_options="permissive"), problems
+    try:
+        return pyarrow.concat_tables(tables, promote_options="permissive"), problems
+    except pyarrow.ArrowException as error:
+        problems.append(f"probes/{name} has parts that do not fit together: {_one_line(error)}")
+        return None, problems
 
 
 def _mismatch(name: str, table: pyarrow.Table) -> str | None:

@@ -16,8 +16,8 @@ from typing import Any
 from diagnostics.errors import AnalysisError, unknown
 
 _HOMES = (
+    Path(__file__).parent / "_notebooks",  # an installed wheel; a checkout has none
     Path(__file__).parents[1] / "notebooks",  # a checkout
-    Path(__file__).parent / "_notebooks",  # an installed wheel
 )
 _NUMBERS = (int, float)
 

@@ -37,6 +37,19 @@ from diagnostics.stories.page import MissingDataError, Page
 
 _TEMPLATE = "report.html.j2"
 _DPI = 144
+_RUN_COLUMNS = (
+    "task",
+    "variant",
+    "seed",
+    "scale",
+    "status",
+    "env_step",
+    "steps",
+    "final_score",
+    "best_score",
+    "updates",
+    "updates_per_second",
+)
 _TOGETHER = 6
 """Curves that one panel can hold; with more, every variant gets a panel."""
 
@@ -154,9 +167,7 @@ def _variant_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_row(row: dict[str, Any], out: Path) -> dict[str, Any]:
-    kept = ("task", "variant", "seed", "scale", "status", "env_step", "steps", "final_score")
-    kept += ("best_score", "updates", "updates_per_second")
-    return {name: row[name] for name in kept} | {
+    return {name: row[name] for name in _RUN_COLUMNS} | {
         "name": paper_name(row["label"]),
         "label": row["label"],
         "path": row["run"],

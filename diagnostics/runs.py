@@ -74,9 +74,10 @@ class Runs:
                 "task": pd.Series([slugs.get(slug(task), task) for task in tasks], dtype="str"),
                 "variant": pd.Series([run.name("variant", 1) for run in self.files], dtype="str"),
                 "seed": pd.Series([run.seed for run in self.files], dtype="int64"),
-                "scale": pd.Series([run.config.get("scale", np.nan) for run in self.files]).astype(
-                    "float64"
-                ),
+                "scale": pd.to_numeric(
+                    pd.Series([run.config.get("scale") for run in self.files], dtype="object"),
+                    errors="coerce",
+                ).astype("float64"),
             }
         )
         configs = [run.config for run in self.files]
@@ -201,7 +202,10 @@ class Runs:
         self._warn()
         if not parts:
             return self._named(pd.DataFrame(columns=columns), np.empty(0, np.int64))
-        table = pyarrow.concat_tables(parts, promote_options="permissive")
+        try:
+            table = pyarrow.concat_tables(parts, promote_options="permissive")
+        except pyarrow.ArrowException as error:
+            raise AnalysisError(f"runs recorded tables that do not fit together: {error}") from None
         return self._named(table.to_pandas(), np.concatenate(positions))
 
     def _named(self, table: pd.DataFrame, positions: np.ndarray[Any, Any]) -> pd.DataFrame:

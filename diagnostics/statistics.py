@@ -188,8 +188,7 @@ def _nan_mean(values: Floats, axis: int) -> Floats:
 
 def _quantile(values: Floats, at: tuple[float, ...]) -> Floats:
     """Quantiles along the last axis without NaN, on a new last axis; NaN where nothing is left."""
-    known = ~np.isnan(values)
-    # A column of zeros keeps numpy quiet about all-NaN rows, which are masked afterwards.
-    safe = np.where(known.any(axis=-1, keepdims=True), values, 0.0)
-    quantiles = np.moveaxis(np.nanquantile(safe, at, axis=-1), 0, -1)
-    return np.where(known.any(axis=-1)[..., None], quantiles, np.nan)
+    known = np.asarray(~np.isnan(values)).any(axis=-1, keepdims=True)
+    # Zeros keep numpy quiet about rows without a value, which are masked afterwards.
+    safe = np.where(known, values, 0.0)
+    return np.where(known, np.moveaxis(np.nanquantile(safe, at, axis=-1), 0, -1), np.nan)

@@ -57,7 +57,9 @@ def command(argv: Sequence[str]) -> int:
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser("figures", "Run the notebooks and keep their figures and executed copies.")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of runs [runs]")
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="figures go here [figures]")
+    parser.add_argument(
+        "--out", type=Path, default=Path("figures"), help="figures go here [figures]"
+    )
     parser.add_argument(
         "--only",
         nargs="+",
@@ -84,8 +86,11 @@ def _check_runs(runs: Path, needing: Sequence[Notebook], chosen: Sequence[Notebo
         return
     what = "holds no runs" if runs.is_dir() else "does not exist"
     free = [notebook.name for notebook in chosen if notebook not in needing]
-    hint = f"; --only {' '.join(free)} need none" if free else ""
-    raise AnalysisError(f"{runs} {what}: train some with `fog train`, or point --runs at them{hint}")
+    verb = "needs" if len(free) == 1 else "need"
+    hint = f"; --only {' '.join(free)} {verb} none" if free else ""
+    raise AnalysisError(
+        f"{runs} {what}: train some with `fog train`, or point --runs at them{hint}"
+    )
 
 
 def _report(outcome: Outcome) -> None:

@@ -6,7 +6,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from diagnostics.plots.layout import crown, empty, mark_events, panels, small_print, step_axis
+from diagnostics.plots.layout import (
+    crown,
+    empty,
+    log_axis,
+    mark_events,
+    panels,
+    small_print,
+    step_axis,
+)
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
@@ -51,7 +59,7 @@ def run_overview(
             panel.plot(train["env_step"], train[column], color=COLOURS["blue"], lw=1.3)
             tables.append(_rows(column, train["env_step"], train[column]))
             if log and (train[column].dropna() > 0).all():
-                panel.set_yscale("log")
+                log_axis(panel)
         for panel in axes:
             if panel.has_data():
                 handles = mark_events(panel, events) or handles

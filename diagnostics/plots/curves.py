@@ -35,6 +35,7 @@ def curves(
     title: str = "",
     columns: int = 3,
     log: bool = False,
+    least_top: float | None = None,
     expansions: bool = False,
     remark: str = "",
 ) -> Plot:
@@ -47,6 +48,7 @@ def curves(
         title: Headline over the panels.
         columns: Panels per row.
         log: Logarithmic y axis.
+        least_top: For shares: start the y axis at 0 and let it reach at least this.
         expansions: Mark expansions too, not only resets.
         remark: Added to the small print.
     """
@@ -76,6 +78,8 @@ def curves(
             panel.set_xlim(left=0)
             if log:
                 log_axis(panel)
+            if least_top is not None:
+                panel.set_ylim(0, max(least_top, panel.get_ylim()[1]))
             step_axis(panel, "environment step" if k + columns >= len(tasks) else "")
             if k % columns == 0:
                 panel.set_ylabel(ylabel)

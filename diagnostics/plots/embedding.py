@@ -38,7 +38,7 @@ def tsne_panels(
     notes = list(remarks) or [""] * len(embeddings)
     rows = []
     with styled():
-        figure, axes = panels(len(embeddings), columns=3, width=3.5, height=4.2)
+        figure, axes = panels(len(embeddings), columns=3, width=3.6, height=5.0)
         for panel, note, (label, found) in zip(axes, notes, embeddings.items(), strict=True):
             points = panel.scatter(
                 found.points[:, 0],

@@ -64,12 +64,14 @@ def loss_heatmaps(
             _draw(panel, grid, LOSS_MAP, norm)
             for handle in _mark(panel, own):
                 handles.setdefault(str(handle.get_label()), handle)
-            panel.set_title(f"{names.label(label)} ({seeds_text([grid.seeds])})", fontsize=10)
+            panel.set_title(
+                f"{names.label(label)} ({seeds_text([grid.seeds])})", fontsize=10, pad=8
+            )
         _label_outer(axes, columns)
         bar = figure.colorbar(
             axes[0].collections[0], ax=axes, shrink=0.9, pad=0.02, aspect=28, extend="both"
         )
-        bar.set_label(QUANTITIES[quantity] + (" (dimensionless)" if quantity == "scaled" else ""))
+        bar.set_label(QUANTITIES[quantity])
         _plain_ticks(bar)
         if any(_missing(grid).any() for grid in grids.values()):
             handles["missing"] = Patch(fc="white", ec="#999999", hatch="////", label="no data")

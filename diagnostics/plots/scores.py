@@ -105,7 +105,7 @@ def score_against(
             panel.margins(x=0.12)
             if k == 0:
                 panel.set_ylabel(ylabel)
-        crown(figure, title, [handles[label] for label in looks], columns=3)
+        crown(figure, title, [handles[label] for label in looks], columns=5)
         small_print(
             figure,
             f"Mean over {seeds_text(table['seeds'].astype(int).tolist())}; bars: 95 % bootstrap "

@@ -103,6 +103,7 @@ def dormancy(
         ylabel="dormant neurons (%)",
         title=f"Dormant neurons of the {network} critic, by {score}",
         columns=2,
+        least_top=1.0,
         expansions=True,
         remark=rf" Dormant: {score} score at most {tau:g} of its layer's mean.",
     )

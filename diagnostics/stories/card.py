@@ -112,6 +112,7 @@ def dormancy(page: Page, *, score: str = "gradient", tau: float = 0.1) -> Plot:
         page.runs.events,
         ylabel="dormant neurons (%)",
         title=f"Dormant neurons by network, by {score}",
+        least_top=1.0,
         expansions=True,
         remark=f" Dormant: {score} score at most {tau:g} of its layer's mean.",
     )

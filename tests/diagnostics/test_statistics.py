@@ -101,9 +101,7 @@ def test_coverage_of_the_interval_for_the_mean() -> None:
     trials = 300
     hits = 0
     for _ in range(trials):
-        found = statistics.interval(
-            statistics.mean, rng.normal(size=(10, 1)), rng, resamples=400
-        )
+        found = statistics.interval(statistics.mean, rng.normal(size=(10, 1)), rng, resamples=400)
         hits += found.low <= 0 <= found.high
     assert 0.84 <= hits / trials <= 0.97
 

@@ -1,0 +1,27 @@
+"""The recorded fixture runs, and copies of them that tests may damage."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "runs"
+TASK = "cartpole-swingup"
+VARIANTS = ("sac", "sac-reset", "fog")
+
+
+def copy(
+    out: Path, variant: str = "fog", seed: int = 0, *, probes: bool = True, **settings: object
+) -> Path:
+    """A copy of a recorded run below `out`, with settings of its config changed."""
+    source = FIXTURE / TASK / variant / "seed0"
+    named = {"task": TASK, "variant": variant, "seed": seed, **settings}
+    target = out / str(named["task"]) / str(named["variant"]) / f"seed{named['seed']}"
+    shutil.copytree(source, target, ignore=None if probes else shutil.ignore_patterns("probes"))
+    config = (target / "config.yaml").read_text()
+    for name, value in named.items():
+        config, changed = re.subn(rf"(?m)^  {name}: .*$", f"  {name}: {value}", config)
+        assert changed == 1, name
+    (target / "config.yaml").write_text(config)
+    return target

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import diagnostics
+from diagnostics.compare import compare
+from diagnostics.errors import AnalysisError
+from fog.cli import main
+from tests.diagnostics.recorded import FIXTURE, TASK, copy
+
+
+def set_status(run: Path, status: str) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps(manifest | {"status": status}))
+
+
+def test_rows_follow_from_the_runs() -> None:
+    runs = diagnostics.load(FIXTURE)
+    table = compare(runs).set_index("label")
+    assert list(table.index) == ["sac", "sac-reset", "fog"]
+    facts = runs.runs
+    for label, row in table.iterrows():
+        seeds = facts[facts["label"] == label]
+        assert row["seeds"] == 2
+        assert row["final"] == pytest.approx(seeds["final_score"].mean())
+        assert row["best"] == pytest.approx(seeds["best_score"].mean())
+        # With two seeds nothing is trimmed, and the interval spans them.
+        assert row["iqm"] == pytest.approx(row["final"])
+        assert row["iqm_low"] == pytest.approx(seeds["final_score"].min())
+        assert row["iqm_high"] == pytest.approx(seeds["final_score"].max())
+        assert row["status"] == "finished"
+
+
+def test_primacy_and_dormancy_by_hand() -> None:
+    runs = diagnostics.load(FIXTURE / TASK / "fog" / "seed0")
+    row = compare(runs).iloc[0]
+    loss = runs.critic_loss
+    loss = loss[(loss["critic"] == "online") & (loss["count"] == 100)]
+    indices = []
+    for _, column in loss.groupby("env_step"):
+        values = column.sort_values("window")["scaled"].to_numpy()
+        if len(values) > 1:
+            indices.append(np.log(values[-1] / values[: len(values) // 2].mean()))
+    assert row["primacy"] == pytest.approx(np.mean(indices))
+    scores = runs.dormancy
+    scores = scores[(scores["network"] == "online") & (scores["phase"] == "cadence")]
+    scores = scores[scores["env_step"] == scores["env_step"].max()]
+    dormant = [neurons <= 0.1 * neurons.mean() for neurons in scores["activation"]]
+    assert row["dormant"] == pytest.approx(np.concatenate(dormant).mean())
+
+
+def test_sorting(tmp_path: Path) -> None:
+    runs = diagnostics.load(FIXTURE)
+    final = compare(runs, sort="final")["final"]
+    assert final.is_monotonic_decreasing
+    assert compare(runs, sort="primacy")["primacy"].is_monotonic_increasing
+    with pytest.raises(AnalysisError, match="did you mean 'final'"):
+        compare(runs, sort="finale")
+
+
+def test_one_seed_has_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy(tmp_path, "sac")
+    assert main(["compare", "--runs", str(tmp_path)]) == 0
+    assert "[one seed]" in capsys.readouterr().out
+
+
+def test_mixed_scales_get_rows_of_their_own(tmp_path: Path) -> None:
+    copy(tmp_path / "a", "sac", 0)
+    copy(tmp_path / "b", "sac", 0, scale=0.5)
+    table = compare(diagnostics.load(tmp_path))
+    assert list(table["label"]) == ["sac (scale 0.1)", "sac (scale 0.5)"]
+    assert list(table["seeds"]) == [1, 1]
+
+
+def test_unfinished_killed_and_probeless_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running, killed = copy(tmp_path, "sac", 0), copy(tmp_path, "fog", 0, probes=False)
+    copy(tmp_path, "sac", 1)
+    for run in (running, killed):
+        set_status(run, "running")
+        lines = (run / "train.csv").read_text().splitlines()
+        (run / "train.csv").write_text("\n".join(lines[:8]) + "\n")
+        lines = (run / "evals.csv").read_text().splitlines()
+        (run / "evals.csv").write_text("\n".join(lines[:5]) + "\n4")
+        manifest = json.loads((run / "manifest.json").read_text())
+        del manifest["env_step"], manifest["final_return"]
+        (run / "manifest.json").write_text(json.dumps(manifest))
+    for path in killed.iterdir():
+        os.utime(path, (time.time() - 10 * 3600,) * 2)
+    assert main(["compare", "--runs", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "1 running at 56 %, 1 finished" in out
+    assert "silent for 10 h at 56 %" in out
+    assert f"problem: {killed}: evals.csv ends in half a line" in out
+
+
+def test_a_run_without_any_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = copy(tmp_path, "sac", probes=False)
+    for name in ("evals.csv", "train.csv"):
+        (run / name).unlink()
+    set_status(run, "failed")
+    assert main(["compare", "--runs", str(tmp_path)]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("sac"))
+    assert line.split()[:4] == ["sac", "1", "-", "-"]
+
+
+def test_the_terminal_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--runs", str(FIXTURE), "--variant", "sac", "fog"]) == 0
+    out = capsys.readouterr().out
+    assert f"{TASK} (return); best in the paper at 150,000 steps: FoG 879.58" in out
+    assert "sac-reset" not in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--runs", str(FIXTURE), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["label"] for row in document["rows"]] == ["sac", "sac-reset", "fog"]
+    assert document["problems"] == []
+
+
+def test_json_has_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy(tmp_path, "sac", probes=False)
+    assert main(["compare", "--runs", str(tmp_path), "--json"]) == 0
+    out = capsys.readouterr().out
+    assert "NaN" not in out
+    assert json.loads(out)["rows"][0]["primacy"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--runs", "EMPTY"], "no runs in"),
+        (["--runs", "EMPTY/nowhere"], "does not exist"),
+        (["--runs", "FIXTURE", "--task", "cartpole-swing"], "did you mean 'cartpole-swingup'"),
+        (["--runs", "FIXTURE", "--variant", "sac-rest"], "did you mean 'sac-reset'"),
+        (["--runs", "FIXTURE", "--sort", "bst"], "did you mean 'best'"),
+        (["--rusn", "FIXTURE"], "did you mean '--runs'"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    places = {"EMPTY": str(tmp_path), "FIXTURE": str(FIXTURE)}
+    for name, path in places.items():
+        arguments = [argument.replace(name, path) for argument in arguments]
+    assert main(["compare", *arguments]) == 2
+    streams = capsys.readouterr()
+    assert streams.out == ""
+    assert streams.err.startswith("fog: ") and streams.err.count("\n") == 1
+    assert said in streams.err
+
+
+def test_meta_world_is_compared_by_success(tmp_path: Path) -> None:
+    run = copy(tmp_path, "sac", probes=False)
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps(manifest | {"metric": "success"}))
+    evals = pd.read_csv(run / "evals.csv")
+    evals["success_once"] = (evals["episode"] % 2).astype(int)
+    evals.to_csv(run / "evals.csv", index=False)
+    row = compare(diagnostics.load(tmp_path)).iloc[0]
+    assert (row["final"], row["best"], row["metric"]) == (0.5, 0.5, "success")

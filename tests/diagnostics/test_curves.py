@@ -1,0 +1,55 @@
+"""Means over seeds and their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from diagnostics.curves import mean_curves
+
+
+def table(values):
+    return pd.DataFrame(
+        [
+            {"task": "t", "label": "sac", "run": str(seed), "env_step": step, "return": value}
+            for seed, row in enumerate(values)
+            for step, value in enumerate(row)
+        ]
+    )
+
+
+def test_mean_and_interval_contain_each_other():
+    rng = np.random.default_rng(0)
+    found = mean_curves(table(rng.normal(5, 1, (8, 20))), "return")
+    assert (found["low"] < found["mean"]).all()
+    assert (found["mean"] < found["high"]).all()
+    assert (found["seeds"] == 8).all()
+
+
+def test_interval_has_the_width_of_the_standard_error():
+    rng = np.random.default_rng(1)
+    values = rng.normal(0, 1, (50, 200))
+    found = mean_curves(table(values), "return")
+    half = (found["high"] - found["low"]).mean() / 2
+    assert abs(half / (1.96 * values.std(axis=0).mean() / np.sqrt(50)) - 1) < 0.05
+
+
+def test_one_seed_has_no_interval():
+    found = mean_curves(table([[1.0, 2.0]]), "return")
+    assert found["mean"].tolist() == [1, 2]
+    assert found[["low", "high"]].isna().all(axis=None)
+
+
+def test_a_seed_that_stopped_early_is_left_out_of_later_steps():
+    found = mean_curves(table([[1.0, 2.0, 3.0], [3.0]]), "return")
+    assert found["mean"].tolist() == [2, 2, 3]
+    assert found["seeds"].tolist() == [2, 1, 1]
+    assert found["low"].isna().tolist() == [False, True, True]
+
+
+def test_nothing_to_average():
+    empty = mean_curves(
+        pd.DataFrame(columns=["task", "label", "run", "env_step", "return"]), "return"
+    )
+    assert empty.empty
+    assert "low" in empty

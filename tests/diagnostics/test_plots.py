@@ -1,0 +1,152 @@
+"""Figures show what they are given: panels, limits, marks, small print, and the plotted table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import diagnostics
+from diagnostics.curves import mean_curves
+from diagnostics.grids import loss_grids
+from diagnostics.plots import names
+from diagnostics.plots.curves import curves, highlighted
+from diagnostics.plots.heatmaps import loss_heatmaps, shared_norm
+from diagnostics.plots.layout import seeds_text, step_label
+from diagnostics.plots.scores import score_against, score_bars
+from diagnostics.scores import curve
+from tests.diagnostics.recorded import FIXTURE, VARIANTS
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return diagnostics.load(FIXTURE)
+
+
+def drawn(figure):
+    figure.canvas.draw_idle()
+    figure.draw_without_rendering()
+    return figure
+
+
+def titles(figure):
+    return [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")]
+
+
+def test_heatmaps_share_one_colour_scale_and_put_the_oldest_on_top(runs):
+    grids = loss_grids(runs.critic_loss)
+    figure, table = loss_heatmaps(grids, runs.events, title="t")
+    drawn(figure)
+    panels = figure.axes[: len(VARIANTS)]
+    limits = {(axes.collections[0].norm.vmin, axes.collections[0].norm.vmax) for axes in panels}
+    assert len(limits) == 1
+    for axes in panels:
+        bottom, top = axes.get_ylim()
+        assert bottom > top == 0
+    assert titles(figure) == ["SAC (2 seeds)", "SAC with reset (2 seeds)", "FoG (2 seeds)"]
+    assert set(table["label"]) == set(VARIANTS)
+    assert (table["window_start"] < table["env_step"]).all()
+
+
+def test_heatmaps_mark_the_resets_of_their_own_variant(runs):
+    grids = loss_grids(runs.critic_loss)
+    figure, _ = loss_heatmaps(grids, runs.events)
+    lines = [
+        [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--"]
+        for axes in figure.axes[:3]
+    ]
+    assert lines == [[], [200, 500], [200, 500]]
+
+
+def test_lost_measurements_are_hatched(runs):
+    loss = runs.critic_loss
+    gap = (loss["env_step"] == 500) & (loss["window"] == 1)
+    figure, table = loss_heatmaps(loss_grids(loss[~gap]), runs.events)
+    hatched = [patch for patch in figure.axes[0].patches if patch.get_hatch()]
+    assert len(hatched) == 1
+    assert table["mean"].isna().sum() == len(VARIANTS)
+
+
+def test_one_spike_does_not_set_the_scale(runs):
+    loss = runs.critic_loss.copy()
+    loss.loc[loss.index[0], "mean"] = 1e12
+    assert shared_norm(loss_grids(loss).values()).vmax < 1e6
+
+
+def test_curves_draw_every_label_and_mark_resets(runs):
+    table = mean_curves(curve(runs.evals), "return")
+    figure, plotted = curves(table, runs.events, title="t")
+    drawn(figure)
+    axes = figure.axes[0]
+    colours = {line.get_color() for line in axes.lines}
+    assert {look.colour for look in names.lines(VARIANTS).values()} <= colours
+    assert plotted is table
+    assert "2 seeds" in figure.get_supxlabel()
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert entries == ["SAC", "SAC with reset", "FoG", "reset"]
+
+
+def test_one_seed_says_that_it_has_no_interval(runs):
+    table = mean_curves(curve(runs.select(seed=0).evals), "return")
+    figure, _ = curves(table)
+    assert not figure.axes[0].collections
+    assert "none where there is one seed" in figure.get_supxlabel()
+
+
+def test_highlighted_has_a_panel_for_each_label(runs):
+    table = mean_curves(curve(runs.evals), "return")
+    figure, _ = highlighted(table, runs.events, ylabel="return", title="")
+    assert titles(figure) == ["SAC", "SAC with reset", "FoG"]
+
+
+def test_bars_say_where_a_cell_is_missing():
+    row = {"source": "run", "tasks": 1, "seeds": 2, "low": 0.4, "high": 0.6}
+    table = pd.DataFrame(
+        [
+            {"group": "A", "method": "fog", "score": 0.5, **row},
+            {"group": "B", "method": "fog", **row, "score": np.nan, "low": np.nan, "high": np.nan},
+        ]
+    )
+    figure, _ = score_bars(table, title="t", ylabel="score")
+    assert [text.get_text() for text in figure.axes[0].texts] == ["missing"]
+
+
+def test_score_against_cost_has_a_panel_for_each_cost():
+    table = pd.DataFrame(
+        {"label": ["sac", "fog"], "score": [1.0, 2.0], "low": 0.5, "high": 2.5, "seeds": [1, 3]}
+    ).assign(updates=[100, 200])
+    figure, _ = score_against(table, [("updates", "updates")], title="t", ylabel="score")
+    assert figure.axes[0].get_xlabel() == "updates"
+    assert "1 to 3 seeds" in figure.get_supxlabel()
+
+
+def test_no_two_lines_look_alike():
+    series = ["sac", "sac (scale 0.1)", "fog-uniform", "sac-utd1", "expanded-sac", "fog", "mine"]
+    looks = names.lines(series)
+    assert len({(look.colour, look.stroke) for look in looks.values()}) == len(series)
+    assert looks["sac (scale 0.1)"].label == "SAC (scale 0.1)"
+    assert looks["mine"].label == "mine"
+
+
+def test_the_papers_order():
+    assert names.ordered(["mine", "fog", "sac (scale 0.1)", "sac"]) == [
+        "sac",
+        "sac (scale 0.1)",
+        "fog",
+        "mine",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (500, "500"), (1500, "1.5k"), (1e6, "1M"), (250_000, "250k")]
+)
+def test_step_labels(value, text):
+    assert step_label(value) == text
+
+
+def test_seeds_are_counted_in_words():
+    assert [seeds_text(counts) for counts in ([1], [3, 3], [2, 3])] == [
+        "1 seed",
+        "3 seeds",
+        "2 to 3 seeds",
+    ]

@@ -1,0 +1,157 @@
+"""The report in a real browser: no errors, pictures visible, sorting and filtering work."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+import diagnostics
+from diagnostics.report import write
+from tests.diagnostics.recorded import FIXTURE, copy
+
+selenium = pytest.importorskip("selenium", reason="selenium is not installed")
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.support.select import Select  # noqa: E402
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="chromium and chromedriver are not installed"
+)
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--window-size=1280,1000",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    shutil.copytree(FIXTURE, folder / "runs")
+    # A second task without probes: filtering has something to hide, missing cells to sort last.
+    copy(folder / "runs", "sac", task="walker-run", probes=False)
+    page = write(diagnostics.load(folder / "runs"), folder / "report.html", source="runs")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.get(page.as_uri())
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(autouse=True)
+def fresh(browser):
+    browser.refresh()
+
+
+def table(browser, place=0):
+    return browser.find_elements(By.CSS_SELECTOR, "table[data-sortable]")[place]
+
+
+def column(browser, heading, place=0):
+    found = table(browser, place)
+    headings = [
+        th.text.split("\n")[0].strip() for th in found.find_elements(By.CSS_SELECTOR, "thead th")
+    ]
+    index = next(k for k, text in enumerate(headings) if text.startswith(heading))
+    rows = found.find_elements(By.CSS_SELECTOR, "tbody tr")
+    cells = [
+        row.find_elements(By.CSS_SELECTOR, "td, th")[index] for row in rows if row.is_displayed()
+    ]
+    return [cell.get_attribute("data-value") or cell.text for cell in cells]
+
+
+def click(browser, heading, place=0):
+    for button in table(browser, place).find_elements(By.CSS_SELECTOR, "thead button"):
+        if button.text.startswith(heading):
+            browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+            button.click()
+            return button.find_element(By.XPATH, "..").get_attribute("aria-sort")
+    raise AssertionError(heading)
+
+
+def test_no_console_errors_and_nothing_from_the_network(browser):
+    assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
+    loaded = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(entry => entry.name)"
+    )
+    assert [name for name in loaded if not name.startswith("data:")] == []
+
+
+def test_pictures_are_there(browser):
+    pictures = browser.find_elements(By.CSS_SELECTOR, "img")
+    assert len(pictures) == 4 + 1
+    for picture in pictures:
+        assert browser.execute_script("return arguments[0].naturalWidth", picture) > 300
+        assert picture.is_displayed()
+        assert picture.size["width"] > 300
+
+
+def test_a_heading_sorts_both_ways_by_value(browser):
+    assert click(browser, "final") == "ascending"
+    up = [float(value) for value in column(browser, "final")]
+    assert up == sorted(up)
+    assert click(browser, "final") == "descending"
+    down = [float(value) for value in column(browser, "final")]
+    assert down == sorted(down, reverse=True)
+    assert click(browser, "variant") == "ascending"
+    assert column(browser, "variant") == sorted(column(browser, "variant"), key=str.lower)
+
+
+def test_missing_values_sort_last_both_ways(browser):
+    for _ in range(2):
+        click(browser, "primacy")
+        assert column(browser, "primacy")[-1] == "nan"
+
+
+def test_filters_hide_rows_and_sections(browser):
+    Select(browser.find_element(By.ID, "task")).select_by_visible_text("walker-run")
+    assert set(column(browser, "task")) == {"walker-run"}
+    sections = browser.find_elements(By.CSS_SELECTOR, "section.task")
+    assert [
+        section.get_attribute("data-task") for section in sections if section.is_displayed()
+    ] == ["walker-run"]
+    assert browser.find_element(By.ID, "shown").text == "Showing 1 of 4 variants and 1 of 7 runs."
+    browser.find_element(By.CSS_SELECTOR, "button[type=reset]").click()
+    browser.find_element(By.ID, "text").send_keys("sac-reset")
+    assert column(browser, "variant") == ["SAC with reset"]
+    assert len(column(browser, "seed", place=1)) == 2
+    browser.find_element(By.ID, "text").clear()
+
+
+def test_keyboard_alone_sorts(browser):
+    browser.execute_script(
+        "document.querySelector('table[data-sortable] th:nth-child(5) button').focus()"
+    )
+    browser.switch_to.active_element.send_keys("\ue007")
+    up = [float(value) for value in column(browser, "final")]
+    assert up == sorted(up)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_never_scrolls_sideways(browser, width):
+    metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        wide = browser.execute_script(
+            "return [...document.querySelectorAll('input, select, button.plain, p')]"
+            ".filter(e => e.getBoundingClientRect().right > innerWidth).length"
+        )
+        assert wide == 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
