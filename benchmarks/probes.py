@@ -127,7 +127,7 @@ def share(arguments: argparse.Namespace) -> None:
     comes more often than in a whole one: the share is too large rather than too small.
     """
     # The probes' own clocks must tell the same time as ours.
-    probing.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[assignment]
+    vars(probing)["time"] = SimpleNamespace(perf_counter=time.process_time)
     with tempfile.TemporaryDirectory() as home:
         paper = fog.resolve(arguments.task, arguments.variant, arguments.scale)
         first = paper.run.warmup_steps + 2 * paper.run.window_steps // 20

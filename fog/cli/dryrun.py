@@ -37,7 +37,7 @@ def _lifecycle(config: Config) -> str:
     lines += [
         f"  step {event.env_step:>8}  {event.kind:<9}  {event.detail}" for event in plan.events
     ]
-    lines += [f"  {never(event)}" for event in plan.unreached]
+    lines += [f"  {line}" for line in never(plan.unreached)]
     return "\n".join(lines)
 
 

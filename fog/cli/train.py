@@ -88,14 +88,19 @@ def _announce(config: Config, *, resume: bool) -> None:
     size = f"{run.steps} steps, scale {run.scale:g}"
     _say(f"{verb} {run.variant} on {run.task}, seed {run.seed}, {size}")
     _say(f"into {rundir.path_of(config)}")
-    for planned in timeline(config).unreached:
-        _say(f"note: {never(planned)}")
+    for line in never(timeline(config).unreached):
+        _say(f"note: {line}")
 
 
-def never(planned: Planned) -> str:
-    """One line about an event that the schedule names and the run never reaches."""
-    what = f"{planned.kind} at step {planned.env_step}"
-    return f"{what} never happens: {planned.reason}"
+def never(unreached: Sequence[Planned]) -> list[str]:
+    """One line for each kind and cause of events that the schedule names and never reaches."""
+    steps: dict[tuple[str, str], list[int]] = {}
+    for planned in unreached:
+        steps.setdefault((planned.kind, planned.reason), []).append(planned.env_step)
+    return [
+        f"never happens: {kind} at step {', '.join(map(str, at))} ({reason})"
+        for (kind, reason), at in steps.items()
+    ]
 
 
 def _conclude(status: str, directory: Path, final: float | None, argv: Sequence[str]) -> None:

@@ -63,7 +63,7 @@ def test_every_table_of_the_schema_starts_with_the_names_of_the_run(runs: Runs) 
 def test_what_the_trainer_writes_today_is_what_the_fixture_shows(
     tmp_path: Path, runs: Runs
 ) -> None:
-    settings = {"steps": 120, "reset_steps": (80,), "eval_every": 60, "window_steps": 60}
+    settings = {"steps": 120, "reset_steps": (80,), "eval_every": 120, "window_steps": 120}
     fog.train(tiny(tmp_path, "fog", TASK, probes=("all",), **settings))
     fresh = diagnostics.load(tmp_path)
     assert fresh.problems.empty

@@ -116,7 +116,7 @@ def test_dry_run_shows_the_experiment_and_writes_nothing(tmp_path: Path) -> None
     result = fog("train", "--task", "HalfCheetah-v4", "--dry-run", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "19,384,342" in result.stdout
-    assert "expansion at step 25000 never happens" in result.stdout
+    assert "never happens: expansion at step 25000 (the next reset comes first" in result.stdout
     assert list(tmp_path.iterdir()) == []
 
 
