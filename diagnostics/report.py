@@ -11,6 +11,7 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from diagnostics.compare import TAU, compare
 from diagnostics.curves import mean_curves
 from diagnostics.errors import AnalysisError
 from diagnostics.figures import INDEX
-from diagnostics.plots.curves import Plot, curves, highlighted
+from diagnostics.plots.curves import MANY, Plot, curves, highlighted
 from diagnostics.plots.names import label as paper_name
 from diagnostics.plots.save import code_version
 from diagnostics.plots.style import styled
@@ -50,8 +51,6 @@ _RUN_COLUMNS = (
     "updates",
     "updates_per_second",
 )
-_TOGETHER = 6
-"""Curves that one panel can hold; with more, every variant gets a panel."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def _curves(page: Page) -> Plot:
     if table.empty:
         raise MissingDataError("no run has been evaluated yet")
     ylabel = "success rate" if success else "evaluation return"
-    if table["label"].nunique() <= _TOGETHER:
+    if table["label"].nunique() <= MANY:
         return curves(table, runs.events, ylabel=ylabel)
     return highlighted(table, runs.events, ylabel=ylabel, title="")
 
@@ -210,14 +209,19 @@ def _notebooks(folder: Path | None, out: Path) -> list[dict[str, Any]]:
 
 
 def _figures(notebook: Path, folder: Path) -> Sequence[Path]:
-    """Pictures that a notebook's code names, in its order."""
+    """Pictures that a notebook's code names, in its order; a name may hold `{...}` parts."""
     try:
         cells = json.loads(notebook.read_text())["cells"]
     except (OSError, ValueError, KeyError):
         return []
     code = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    named = [path for path in folder.glob("*.png") if f'"{path.stem}"' in code]
-    return sorted(named, key=lambda path: code.index(f'"{path.stem}"'))
+    found: dict[Path, None] = {}
+    for text in re.findall(r'"([\w{}-]+)"', code):
+        pattern = re.sub(r"\\{\w*\\}", "[\\\\w-]+", re.escape(text))
+        for path in sorted(folder.glob("*.png")):
+            if re.fullmatch(pattern, path.stem):
+                found[path] = None
+    return list(found)
 
 
 def _number(value: Any, digits: int = 4) -> str:

@@ -34,11 +34,12 @@ def observed_counts(table: pd.DataFrame, *, title: str) -> Plot:
                 f"{looks[label].label} ({seeds_text([int(rows['seeds'].max())])})", fontsize=10
             )
             panel.xaxis.set_major_formatter(step_label)
-            panel.set_ylim(bottom=0)
             if k % 3 == 0:
                 panel.set_ylabel("draws per transition,\nin units of $\\beta$")
             if k + 3 >= len(labels):
                 panel.set_xlabel("transition, in order of arrival")
+        # Last, because the panels share it and it ends the search for limits.
+        axes[0].set_ylim(bottom=0)
         handles = [
             Line2D([], [], ls="", marker="o", ms=4, color=COLOURS["grey"], label="observed"),
             Line2D([], [], color=COLOURS["black"], lw=1.1, label="exact expectation"),

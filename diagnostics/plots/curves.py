@@ -9,6 +9,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from diagnostics.plots import names
 from diagnostics.plots.layout import (
@@ -23,6 +24,9 @@ from diagnostics.plots.layout import (
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
+
+MANY = 6
+"""Labels that one panel can hold, bands and all."""
 
 _BAND = "Lines: mean over {seeds}. Shaded: 95 % bootstrap interval over seeds{single}."
 
@@ -79,7 +83,9 @@ def curves(
             if log:
                 log_axis(panel)
             if least_top is not None:
-                panel.set_ylim(0, max(least_top, panel.get_ylim()[1]))
+                top = max(least_top, panel.get_ylim()[1])
+                # A little below 0, so that a line of zeros is seen above the axis.
+                panel.set_ylim(-0.03 * top, top)
             step_axis(panel, "environment step" if k + columns >= len(tasks) else "")
             if k % columns == 0:
                 panel.set_ylabel(ylabel)
@@ -128,16 +134,16 @@ def band_text(seeds: Sequence[int]) -> str:
     return _BAND.format(seeds=seeds_text(seeds), single=single)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, look: names.Line) -> None:
+def _line(axes: Axes, rows: pd.DataFrame, look: names.Line, *, band: bool = True) -> None:
     # A lone evaluation has no line: it needs a dot to be seen.
     marker = "o" if len(rows) == 1 else ""
     axes.plot(
         rows["env_step"], rows["mean"], color=look.colour, ls=look.stroke, marker=marker, ms=4
     )
-    band = rows.dropna(subset=["low", "high"])
-    if len(band):
+    known = rows.dropna(subset=["low", "high"])
+    if band and len(known):
         axes.fill_between(
-            band["env_step"], band["low"], band["high"], color=look.colour, alpha=0.18, lw=0
+            known["env_step"], known["low"], known["high"], color=look.colour, alpha=0.18, lw=0
         )
 
 
@@ -153,10 +159,12 @@ def index_curves(
         title: Headline.
     """
     looks = names.lines(names.ordered(table["label"]))
+    many = len(looks) > MANY
     with styled():
-        figure, (left, right) = panels(2, columns=2, width=4.8, height=4.0)
+        height = max(4.0, 1.5 + 0.3 * len(overall))
+        figure, (left, right) = panels(2, columns=2, width=4.8, height=height)
         for label, look in looks.items():
-            _line(left, table[table["label"] == label], look)
+            _line(left, table[table["label"] == label], look, band=not many)
         mark_events(left, events, expansions=False)
         left.set_xlim(left=0)
         left.axhline(0, color=COLOURS["black"], lw=0.8)
@@ -172,17 +180,19 @@ def index_curves(
         right.set_yticks(
             range(len(overall)),
             [
-                f"{looks[row.label].label}\n({seeds_text([row.seeds])})"
+                f"{looks[row.label].label}{' ' if many else chr(10)}({seeds_text([row.seeds])})"
                 for row in overall.itertuples()
             ],
         )
         right.set_ylim(len(overall) - 0.5, -0.5)
         right.set_xlabel("mean index over training")
+        right.xaxis.set_major_locator(MaxNLocator(nbins=5))
         right.set_title("Ranked, 95 % bootstrap interval", fontsize=10)
         crown(figure, title)
         small_print(
             figure,
             "Above 0: the newest data is fitted worse than old data, the picture the paper calls "
-            "primacy bias. " + band_text(table["seeds"].tolist()),
+            "primacy bias. "
+            + ("No bands: too many lines." if many else band_text(table["seeds"].tolist())),
         )
     return figure, table

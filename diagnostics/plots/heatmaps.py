@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -68,8 +69,10 @@ def loss_heatmaps(
                 f"{names.label(label)} ({seeds_text([grid.seeds])})", fontsize=10, pad=8
             )
         _label_outer(axes, columns)
+        # As thick in a figure of many rows as in one of a single row.
+        aspect = 18 * math.ceil(len(grids) / columns)
         bar = figure.colorbar(
-            axes[0].collections[0], ax=axes, shrink=0.9, pad=0.02, aspect=28, extend="both"
+            axes[0].collections[0], ax=axes, shrink=0.9, pad=0.02, aspect=aspect, extend="both"
         )
         bar.set_label(QUANTITIES[quantity])
         _plain_ticks(bar)
@@ -120,7 +123,9 @@ def _plain_ticks(bar: Colorbar) -> None:
     decades = np.log10(high / low)
     subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.5 else (1.0, 2.0, 3.0, 5.0, 7.0)
     bar.ax.yaxis.set_major_locator(LogLocator(subs=subs))
-    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+    bar.ax.yaxis.set_major_formatter(
+        lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    )
     bar.ax.yaxis.set_minor_locator(NullLocator())
 
 

@@ -63,7 +63,8 @@ def score_bars(table: pd.DataFrame, *, title: str, ylabel: str) -> Plot:
         axes.set_xticks(np.arange(len(groups)), groups)
         axes.grid(visible=False, axis="x")
         axes.set_ylabel(ylabel)
-        axes.set_ylim(bottom=min(0.0, float(np.nanmin([0.0, *table["low"], *table["score"]]))))
+        axes.axhline(0, color=COLOURS["black"], lw=0.8)
+        axes.margins(y=0.06)
         crown(figure, title, handles, columns=4)
         own = table[(table["source"] == "run") & table["score"].notna()]
         seeds = own["seeds"].astype(int).tolist()

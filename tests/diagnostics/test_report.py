@@ -45,7 +45,7 @@ def test_every_picture_has_an_alternative_text(page):
 def test_links_lead_to_the_run_directories(tmp_path):
     shutil.copytree(FIXTURE, tmp_path / "my runs")
     out = write(diagnostics.load(tmp_path / "my runs"), tmp_path / "pages" / "r.html", source="x")
-    links = re.findall(r'<td><a href="([^"]+)">', out.read_text())
+    links = re.findall(r'<td class="path"><a href="([^"]+)">', out.read_text())
     assert len(links) == 6
     for link in links:
         assert (out.parent / link.replace("%20", " ")).resolve().is_dir()
@@ -65,9 +65,11 @@ def test_odd_names_and_damaged_runs_are_shown_not_executed(tmp_path):
 
 
 def test_executed_notebooks_are_listed_with_their_figures(tmp_path):
-    cells = [{"cell_type": "code", "source": ['page.draw(f, "one")\n', 'page.draw(f, "two")']}]
+    cells = [
+        {"cell_type": "code", "source": ['page.draw(f, "one")\n', 'page.draw(f, f"two_{group}")']}
+    ]
     (tmp_path / "story.ipynb").write_text(json.dumps({"cells": cells}))
-    for name in ("one", "two", "other"):
+    for name in ("one", "two_a", "two_B-c", "other"):
         (tmp_path / f"{name}.png").touch()
     entries = [
         {"name": "story", "seconds": 3.2, "error": None},
@@ -78,8 +80,7 @@ def test_executed_notebooks_are_listed_with_their_figures(tmp_path):
     page = render(runs, source="x", out=tmp_path / "r.html", notebooks=tmp_path)
     section = page[page.index('id="notebooks"') :]
     assert 'href="story.ipynb"' in section
-    assert 'href="one.png"' in section
-    assert 'href="other.png"' not in section
+    assert re.findall(r'href="([^"]+).png"', section) == ["one", "two_B-c", "two_a"]
     assert "failed: no runs in x" in section
 
 
