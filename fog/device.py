@@ -29,13 +29,31 @@ def device_of(config: Config) -> torch.device:
 
 
 def compiles(config: Config, device: torch.device) -> bool:
-    """Whether updates are compiled: `auto` says yes when the run is long enough to pay for it."""
+    """Whether updates are compiled: `auto` says yes when the run is long enough to pay for it.
+
+    Raises:
+        UserError: compiling is asked for and cannot work here.
+    """
     wanted = config.runtime.compile
-    has_compiler = device.type == "cuda" or shutil.which("g++") is not None
-    if wanted == "on" and not has_compiler:
-        raise UserError("compile: needs the C++ compiler g++; install it, or use --compile off")
-    if wanted != "auto":
-        return wanted == "on"
+    if wanted == "off":
+        return False
+    obstacle = compile_obstacle(device)
+    if wanted == "on":
+        if obstacle:
+            raise UserError(f"compile: {obstacle}, or use --compile off")
+        return True
     total = UpdateSchedule(config.agent.replay_ratio, config.run.warmup_steps).total
     depths = 1 + config.network.maximal_depth - config.network.initial_depth
-    return has_compiler and total(config.run.steps) >= COMPILE_PAYS_AFTER * depths
+    return not obstacle and total(config.run.steps) >= COMPILE_PAYS_AFTER * depths
+
+
+def compile_obstacle(device: torch.device) -> str | None:
+    """Why updates cannot be compiled for `device` on this machine, and the cure; None if they can.
+
+    torch's compiler does not quote the path of its own libraries when it calls the linker.
+    """
+    if device.type != "cuda" and shutil.which("g++") is None:
+        return "needs the C++ compiler g++; install it"
+    if any(character.isspace() for character in torch.__file__):
+        return "torch cannot compile from a path with a space in it; install it elsewhere"
+    return None

@@ -6,7 +6,6 @@ import dataclasses
 import importlib.util
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +37,6 @@ def examine() -> dict[str, Any]:
         "torch": _torch(),
         "probes": sorted(probing.available()),
         "extras": {name: importlib.util.find_spec(name) is not None for name in ("wandb", "ray")},
-        "compiler": shutil.which("g++"),
         "thread_caps": {
             name: os.environ[name]
             for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -52,12 +50,16 @@ def _torch() -> dict[str, Any]:
         import torch
     except (ImportError, OSError) as error:
         return {"works": False, "detail": str(error)}
+    from fog.device import compile_obstacle
+
     found = torch.cuda.is_available()
+    device = torch.device("cuda" if found else "cpu")
     return {
         "works": True,
         "version": torch.__version__,
         "cuda": torch.cuda.get_device_name() if found else None,
         "threads": torch.get_num_threads(),
+        "compile": compile_obstacle(device) or "works",
     }
 
 
@@ -84,9 +86,9 @@ def _text(report: dict[str, Any]) -> str:
         lines.append(f"  ok    torch {torch['version']}, {torch['threads']} threads at most")
         gpu = torch["cuda"] or "no GPU: paper scale needs one; miniatures (--scale) run on the CPU"
         lines.append(f"  {'ok  ' if torch['cuda'] else 'none'}  {gpu}")
+        compiles = torch["compile"] == "works"
+        lines.append(f"  {'ok  ' if compiles else 'none'}  compiled updates: {torch['compile']}")
     else:
         lines.append(f"  FAIL  torch: {torch['detail']}")
-    compiler = report["compiler"] or "no g++: updates run uncompiled"
-    lines.append(f"  {'ok  ' if report['compiler'] else 'none'}  compiler {compiler}")
     lines.append(f"  probes: {', '.join(report['probes']) or 'none installed'}")
     return "\n".join(lines)

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fog import device
+from fog.errors import UserError
+from fog.variants import resolve
+
+CPU = torch.device("cpu")
+
+
+def test_auto_compiles_when_the_run_is_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "compile_obstacle", lambda where: None)
+    assert device.compiles(resolve("humanoid-walk", "fog"), CPU)
+    assert not device.compiles(resolve("humanoid-walk", "fog", steps=6_000), CPU)
+    assert not device.compiles(resolve("humanoid-walk", "fog", compile="off"), CPU)
+    assert device.compiles(resolve("humanoid-walk", "fog", steps=6_000, compile="on"), CPU)
+
+
+@pytest.mark.parametrize("cause", ["compiler", "space"])
+def test_what_cannot_compile_runs_uncompiled_or_says_why(
+    monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    if cause == "compiler":
+        monkeypatch.setattr(device.shutil, "which", lambda name: None)
+    else:
+        monkeypatch.setattr(torch, "__file__", "/home/a b/torch/__init__.py")
+    assert not device.compiles(resolve("humanoid-walk", "fog"), CPU)
+    with pytest.raises(UserError, match="or use --compile off"):
+        device.compiles(resolve("humanoid-walk", "fog", compile="on"), CPU)
