@@ -27,14 +27,17 @@ def command(argv: Sequence[str]) -> int:
         if name in given:
             raise AnalysisError(f"parameter {name!r} is set by --{name}")
     values = assign(notebooks, given)
-    needing = [notebook for notebook in notebooks if "runs" in notebook.parameters]
-    if needing:
-        _check_runs(options.runs, needing, notebooks)
+    # A notebook whose own default is None can do without runs.
+    needing = [notebook for notebook in notebooks if notebook.parameters.get("runs") is not None]
+    has_runs = options.runs.is_dir() and next(discover(options.runs), None) is not None
+    if needing and not has_runs:
+        raise _no_runs(options.runs, needing, notebooks)
     for notebook in notebooks:
         # Absolute, because a notebook's kernel need not work in this directory.
-        for name, path in (("runs", options.runs), ("out", options.out)):
-            if name in notebook.parameters:
-                values[notebook.name][name] = str(path.absolute())
+        if "runs" in notebook.parameters and has_runs:
+            values[notebook.name]["runs"] = str(options.runs.absolute())
+        if "out" in notebook.parameters:
+            values[notebook.name]["out"] = str(options.out.absolute())
     try:
         outcomes = execute_all(
             notebooks,
@@ -81,14 +84,12 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse(argv)
 
 
-def _check_runs(runs: Path, needing: Sequence[Notebook], chosen: Sequence[Notebook]) -> None:
-    if runs.is_dir() and next(discover(runs), None) is not None:
-        return
+def _no_runs(runs: Path, needing: Sequence[Notebook], chosen: Sequence[Notebook]) -> AnalysisError:
     what = "holds no runs" if runs.is_dir() else "does not exist"
     free = [notebook.name for notebook in chosen if notebook not in needing]
     verb = "needs" if len(free) == 1 else "need"
     hint = f"; --only {' '.join(free)} {verb} none" if free else ""
-    raise AnalysisError(
+    return AnalysisError(
         f"{runs} {what}: train some with `fog train`, or point --runs at them{hint}"
     )
 
