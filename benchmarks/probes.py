@@ -46,7 +46,7 @@ def filled_replay(rows: int) -> Replay:
     sampler = make_sampler("uniform", capacity=rows, rng=seeding.generator(0, "replay"))
     replay = Replay(OBS, ACT, rows, sampler=sampler)
     rng, store = np.random.default_rng(0), replay._storage
-    rng.standard_normal(store.obs.shape, dtype=np.float32, out=store.obs)
+    store.obs[:] = rng.standard_normal(store.obs.shape, dtype=np.float32)
     store.action[:] = rng.uniform(-1, 1, store.action.shape)
     store.reward[:] = rng.standard_normal(store.reward.shape)
     store.end[:] = -1

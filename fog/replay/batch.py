@@ -1,13 +1,12 @@
-"""A batch of transitions: six tensors cut from one block of memory.
+"""A batch of transitions: columns of one block of memory.
 
-Everything a batch holds is gathered into one flat float32 block, so that it reaches another device
-in one transfer. Each tensor starts on a 64-byte boundary of the block and is contiguous.
+The transitions of a batch are gathered into one float32 block, one row each, which reaches another
+device in one transfer. The tensors of a batch are columns of that block: they are not contiguous.
 """
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     import torch
 
 FloatArray = NDArray[np.float32]
-
-_ALIGN = 16  # float32 values in 64 bytes
 
 
 class Batch(NamedTuple):
@@ -40,52 +37,43 @@ class Batch(NamedTuple):
     weight: torch.Tensor
 
 
-class Columns(NamedTuple):
-    """The same six columns as numpy views of one block, ready to be filled."""
+def split(
+    block: FloatArray,
+    leading: tuple[int, ...],
+    obs_dim: int,
+    act_dim: int,
+    weights: FloatArray | None,
+    device: torch.device,
+) -> Batch:
+    """Cut a block of gathered rows into the columns of a batch, on `device`.
 
-    obs: FloatArray
-    action: FloatArray
-    reward: FloatArray
-    bootstrap: FloatArray
-    next_obs: FloatArray
-    weight: FloatArray
+    Args:
+        block: A row `observation | action | reward | bootstrap | next observation` for each
+            transition; fresh, for the batch keeps it.
+        leading: Shape of the batch.
+        obs_dim: Length of an observation.
+        act_dim: Length of an action.
+        weights: Importance weights, or None if all are 1.
+        device: Where the batch goes: without a copy if that is the CPU.
+    """
+    import torch
 
-
-class Layout:
-    """Where the six columns of a batch of a given leading shape lie in their block."""
-
-    def __init__(self, leading: tuple[int, ...], obs_dim: int, act_dim: int) -> None:
-        """Work out shapes and offsets once per leading shape."""
-        scalar, obs, action = leading, (*leading, obs_dim), (*leading, act_dim)
-        self._shapes = (obs, action, scalar, scalar, obs, scalar)
-        self._lengths = [prod(shape) for shape in self._shapes]
-        self._sections = [-(-length // _ALIGN) * _ALIGN for length in self._lengths]
-        starts = [sum(self._sections[:i]) for i in range(len(self._sections))]
-        self._places = [
-            (shape, 4 * start) for shape, start in zip(self._shapes, starts, strict=True)
-        ]
-        self._total = sum(self._sections)
-
-    def allocate(self) -> tuple[FloatArray, Columns]:
-        """A block and its columns.
-
-        The block is fresh for every batch: a consumer may keep a batch as long as it likes.
-        """
-        block = np.empty(self._total, dtype=np.float32)
-        columns = [np.ndarray(shape, np.float32, block, at) for shape, at in self._places]
-        return block, Columns(*columns)
-
-    def to_torch(self, block: FloatArray, columns: Columns, device: torch.device) -> Batch:
-        """The columns as tensors on `device`: without a copy on the CPU, else in one transfer."""
-        import torch
-
-        if device.type == "cpu":
-            return Batch(*map(torch.from_numpy, columns))
-        return self.split(torch.from_numpy(block).to(device))
-
-    def split(self, block: torch.Tensor) -> Batch:
-        """Cut a block that has arrived on another device into its columns."""
-        parts = zip(
-            block.split_with_sizes(self._sections), self._lengths, self._shapes, strict=True
-        )
-        return Batch(*(part[:length].view(shape) for part, length, shape in parts))
+    shaped: Any = block.reshape(*leading, -1)
+    if weights is None:
+        weights = np.ones(leading, dtype=np.float32)
+    weight = torch.from_numpy(weights)
+    if device.type != "cpu":
+        shaped, weight = torch.from_numpy(shaped).to(device), weight.to(device)
+    reward = obs_dim + act_dim
+    columns: list[Any] = [
+        shaped[..., :obs_dim],
+        shaped[..., obs_dim:reward],
+        shaped[..., reward],
+        shaped[..., reward + 1],
+        shaped[..., reward + 2 :],
+    ]
+    # Cutting in numpy and converting then takes less time than cutting in torch.
+    if device.type == "cpu":
+        columns = list(map(torch.from_numpy, columns))
+    obs, action, rewards, bootstrap, next_obs = columns
+    return Batch(obs, action, rewards, bootstrap, next_obs, weight)

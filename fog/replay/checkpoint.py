@@ -1,8 +1,8 @@
 """Saving and loading a replay: one .npy file per array, one .json for the rest.
 
-Only stored transitions are written, oldest first. The ring's two stretches go to and from disk as
-they lie in memory, so neither direction needs a second copy. Files are checked before the replay
-is touched.
+Only stored transitions are written, oldest first. The ring's two stretches go to and from disk
+column by column, a piece at a time, so neither direction needs a second copy. Files are checked
+before the replay is touched.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ def load_replay(
     files.read(directory / "reward.npy", [store.reward[part] for part in stored])
     files.read(directory / "end.npy", [store.end[part] for part in stored])
     store.reset_finals(small("finals"))
+    store.restored()
     store.size, store.added, store.in_episode = size, added, in_episode
     priorities = small("priorities") if tree else None
     sampler.restore(state["sampler_state"], priorities, oldest, added)

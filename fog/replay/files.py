@@ -1,8 +1,8 @@
-"""Plain .npy files, written from and read into parts of large arrays without a copy."""
+"""Plain .npy files, written from and read into parts of large arrays a piece at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,9 +13,11 @@ from fog.errors import UserError
 
 Array = NDArray[Any]
 
+_PIECE = 1024  # rows, some hundred kilobytes
+
 
 def write(path: Path, parts: Sequence[Array]) -> None:
-    """Write the concatenation of `parts` (contiguous, at least one) as one .npy file."""
+    """Write the concatenation of `parts` (at least one) as one .npy file."""
     first = parts[0]
     header = {
         "descr": np.lib.format.dtype_to_descr(first.dtype),
@@ -25,7 +27,8 @@ def write(path: Path, parts: Sequence[Array]) -> None:
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         for part in parts:
-            file.write(part.data.cast("B") if part.size else b"")
+            for piece in _pieces(part):
+                file.write(np.ascontiguousarray(piece).data.cast("B"))
 
 
 def check(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -48,14 +51,22 @@ def check(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
 
 
 def read(path: Path, parts: Sequence[Array]) -> None:
-    """Fill `parts` (contiguous views, written in place) one after the other from a checked file."""
+    """Fill `parts` (views, written in place) one after the other from a checked file."""
     with path.open("rb") as file:
         _header(file)
         for part in parts:
-            if part.size:
-                view = part.data.cast("B")
+            for piece in _pieces(part):
+                data = np.empty(piece.shape, piece.dtype)
+                view = data.data.cast("B")
                 if file.readinto(view) != len(view):
                     raise UserError(f"{path} is truncated")
+                piece[...] = data
+
+
+def _pieces(part: Array) -> Iterator[Array]:
+    if part.size:
+        for start in range(0, len(part), _PIECE):
+            yield part[start : start + _PIECE]
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fog.replay.batch import Batch, FloatArray, Layout
+from fog.replay.batch import Batch, FloatArray, split
 from fog.replay.checkpoint import load_replay, save_replay
 from fog.replay.counts import CountArray, Counts
 from fog.replay.errors import ReplayError
@@ -56,8 +56,6 @@ class Replay:
         self._counts = Counts()
         # Kept apart from the ring: an episode may be longer than the ring.
         self._partial: list[FloatArray] = []
-        # Of the leading shape used last: a trainer always asks for the same one.
-        self._layouts: dict[tuple[int, ...], Layout] = {}
 
     @property
     def capacity(self) -> int:
@@ -183,14 +181,6 @@ class Replay:
         self._counts.restore(counts)
 
     def _gather(self, ids: IntArray, weights: FloatArray | None) -> Batch:
-        layout = self._layouts.get(ids.shape)
-        if layout is None:
-            layout = Layout(ids.shape, self._storage.obs_dim, self._storage.act_dim)
-            self._layouts = {ids.shape: layout}
-        block, columns = layout.allocate()
-        self._storage.gather(ids, columns)
-        if weights is None:
-            columns.weight.fill(1.0)
-        else:
-            columns.weight[...] = weights
-        return layout.to_torch(block, columns, self.device)
+        store = self._storage
+        block = store.gather(ids.ravel())
+        return split(block, ids.shape, store.obs_dim, store.act_dim, weights, self.device)
