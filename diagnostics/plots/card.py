@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from diagnostics.plots.layout import (
     crown,
@@ -56,7 +57,12 @@ def run_overview(
             if column not in train or not train[column].notna().any():
                 empty(panel, "not recorded")
                 continue
-            panel.plot(train["env_step"], train[column], color=COLOURS["blue"], lw=1.3)
+            # Depth jumps; a slope between two rows would show blocks that never were.
+            jumps = column == "depth"
+            (line,) = panel.plot(train["env_step"], train[column], color=COLOURS["blue"], lw=1.3)
+            if jumps:
+                line.set_drawstyle("steps-pre")
+                panel.yaxis.set_major_locator(MaxNLocator(integer=True))
             tables.append(_rows(column, train["env_step"], train[column]))
             if log and (train[column].dropna() > 0).all():
                 log_axis(panel)
