@@ -49,8 +49,11 @@ class RunDirectory:
             UserError: a run is already there, or the directory cannot be written.
         """
         directory = cls(path_of(config))
-        if directory.config_path.exists():
-            status = directory.manifest().get("status", "unfinished")
+        manifest = directory.manifest()
+        # A run that failed before its first step, for want of a package say, is no run.
+        stillborn = manifest.get("status") == "failed" and manifest.get("env_step") == 0
+        if directory.config_path.exists() and not stillborn:
+            status = manifest.get("status", "unfinished")
             raise UserError(
                 f"{directory.path} already holds a run ({status}): add --resume to go on with it, "
                 "or choose another --out or --seed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 from pathlib import Path
@@ -151,3 +152,21 @@ def test_no_gpu_is_one_clear_line(tmp_path: Path) -> None:
         pytest.skip("this machine has a GPU")
     with pytest.raises(UserError, match="no CUDA device here"):
         fog.train(tiny(tmp_path, device="cuda"))
+
+
+@pytest.mark.parametrize("variant", ["expanded-sac", "fog"])
+def test_mixed_precision_trains(tmp_path: Path, variant: str) -> None:
+    run = fog.train(tiny(tmp_path, variant, precision="bfloat16"))
+    assert run.status == "finished"
+    weights = checkpoint.load_tensors(newest(run.directory) / "agent.pt")
+    floats = {tensor.dtype for tensor in weights.values() if tensor.is_floating_point()}
+    assert floats == {torch.float32}
+
+
+def test_wandb_without_the_package_says_how_to_get_it(tmp_path: Path) -> None:
+    if importlib.util.find_spec("wandb") is not None:
+        pytest.skip("wandb is installed")
+    with pytest.raises(UserError, match=r"fog-diagnostics\[wandb\]"):
+        fog.train(tiny(tmp_path, wandb="project"))
+    # It never made a step, so the corrected command needs no --resume.
+    assert fog.train(tiny(tmp_path)).status == "finished"
