@@ -49,11 +49,8 @@ class RunDirectory:
             UserError: a run is already there, or the directory cannot be written.
         """
         directory = cls(path_of(config))
-        manifest = directory.manifest()
-        # A run that failed before its first step, for want of a package say, is no run.
-        stillborn = manifest.get("status") == "failed" and manifest.get("env_step") == 0
-        if directory.config_path.exists() and not stillborn:
-            status = manifest.get("status", "unfinished")
+        if directory.config_path.exists() and not directory.stillborn():
+            status = directory.manifest().get("status", "unfinished")
             raise UserError(
                 f"{directory.path} already holds a run ({status}): add --resume to go on with it, "
                 "or choose another --out or --seed"
@@ -122,6 +119,11 @@ class RunDirectory:
         except (OSError, ValueError) as error:
             raise UserError(f"cannot read {self.manifest_path}: {error}") from None
         return document
+
+    def stillborn(self) -> bool:
+        """Whether the run failed before its first step, for want of a package say."""
+        manifest = self.manifest()
+        return manifest.get("status") == "failed" and manifest.get("env_step") == 0
 
     def update_manifest(self, **entries: Any) -> None:
         """Set entries of the manifest, atomically."""

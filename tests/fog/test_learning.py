@@ -29,16 +29,3 @@ def test_sac_at_replay_ratio_one_swings_the_pendulum_up(tmp_path: Path, seed: in
         out=str(tmp_path),
     )
     assert mean_returns(fog.train(config).directory).iloc[-1] >= -250
-
-
-@pytest.mark.slow
-def test_fog_swings_the_cartpole_up(tmp_path: Path) -> None:
-    config = fog.resolve(
-        "cartpole-swingup",
-        "fog",
-        scale=0.05,
-        width=64,
-        eval_episodes=3,
-        out=str(tmp_path),
-    )
-    assert mean_returns(fog.train(config).directory).max() >= 700
