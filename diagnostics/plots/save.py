@@ -65,7 +65,9 @@ def code_version() -> dict[str, Any]:
     except PackageNotFoundError:
         package = None
     commit = _git("rev-parse", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no")
+    # Figures are results: drawing one must not make the next look like it came from changed code.
+    code = (":/", ":(top,exclude)figures")
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", *code)
     return {
         "package": package,
         "commit": commit,
