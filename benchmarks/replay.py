@@ -1,9 +1,11 @@
 """Replay speed and memory beside Stable-Baselines3, cpprb and numpy's choice.
 
-    python benchmarks/replay.py [--sizes 10000 100000 1000000] [--rounds 40] [--json out.json]
+    python benchmarks/replay.py [--sizes 10000 100000 1000000] [--rounds 60] [--turn 0.01] [--json out.json]
 
-Contenders take turns within every round and processor time is measured, not wall time, so that a
-busy machine disturbs little; a ratio is the median over rounds of the two times of the same round.
+Contenders take turns in a new order in every round, with an update's worth of products before every
+turn. Turns of 10 ms measure the code; `--turn 0`, one call a turn, measures a draw as training makes it,
+with nothing of it left in the cache. Processor time is measured, not wall time, so that a busy machine
+disturbs little; a ratio is the median over rounds of the two times of the same round.
 Peers that are not installed are reported as missing. They are wanted for this benchmark only: use
 an environment of its own, with torch installed first so that nothing replaces it (torch==2.13.0,
 then stable-baselines3 and cpprb).
@@ -36,16 +38,22 @@ from replay_contenders import (
     peers,
 )
 
+Times = dict[str, list[float]]
+
 MEMORY_CONTENDERS = ("fog", "SB3 ReplayBuffer", "cpprb ReplayBuffer")
 
 
-def interleave(calls: dict[str, Call], rounds: int, target: float) -> dict[str, list[float]]:
+def interleave(calls: dict[str, Call], rounds: int, turn: float) -> Times:
     """Microseconds per call, one value per contender and round.
+
+    Contenders have their turns in a new order in every round, and before each turn an update's
+    worth of products runs, untimed, so that nobody profits from what the one before left in the
+    cache.
 
     Args:
         calls: The contenders.
         rounds: How often each has its turn.
-        target: Seconds a turn should take.
+        turn: Seconds a turn should take; 0 is a single call.
     """
     repeats = {}
     for name, call in calls.items():
@@ -54,11 +62,14 @@ def interleave(calls: dict[str, Call], rounds: int, target: float) -> dict[str, 
         start = time.process_time()
         for _ in range(5):
             call()
-        repeats[name] = max(3, int(5 * target / (time.process_time() - start)))
-    times: dict[str, list[float]] = {name: [] for name in calls}
+        repeats[name] = max(1, int(5 * turn / (time.process_time() - start)))
+    times: Times = {name: [] for name in calls}
+    order = np.random.default_rng(0)
     gc.disable()
     for _ in range(rounds):
-        for name, call in calls.items():
+        for name in order.permutation(list(calls)):
+            call = calls[name]
+            update()
             start = time.process_time()
             for _ in range(repeats[name]):
                 call()
@@ -67,7 +78,16 @@ def interleave(calls: dict[str, Call], rounds: int, target: float) -> dict[str, 
     return times
 
 
-def ratio(times: dict[str, list[float]], a: str, b: str) -> float | None:
+_WEIGHTS = torch.full((24, 256, 256), 1e-3)
+_ACTIVATIONS = torch.ones(256, 256)
+
+
+def update() -> torch.Tensor:
+    """Products of about one SAC update at width 256, with 6 MB of weights."""
+    return _ACTIVATIONS @ _WEIGHTS
+
+
+def ratio(times: Times, a: str, b: str) -> float | None:
     """Median over rounds of a's time over b's, or None if either is missing."""
     if a not in times or b not in times:
         return None
@@ -82,7 +102,7 @@ def resident(contender: str, size: int) -> float | None:
 
 
 def requirements(
-    small: dict[str, list[float]], large: dict[str, list[float]], memory: dict[str, float | None]
+    small: Times, large: Times, memory: dict[str, float | None]
 ) -> list[tuple[str, float | None, str, bool | None]]:
     """What the replay must reach, what it reached, and whether that is enough."""
 
@@ -125,7 +145,7 @@ def _met(value: float, sign: str, limit: float) -> bool:
 
 
 def report(
-    times: dict[int, dict[str, list[float]]], memory: dict[str, float | None]
+    times: dict[int, Times], memory: dict[str, float | None]
 ) -> tuple[str, dict[str, Any]]:
     """The Markdown tables and the same as plain data."""
     sizes = sorted(times)
@@ -179,8 +199,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the benchmark and print its tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--turn", type=float, default=0.01, help="seconds per contender and round")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument(
+        "--turn", type=float, default=0.01, help="seconds per turn; 0: one call between updates"
+    )
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     parser.add_argument("--measure-memory", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -195,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             calls[size, name] = call
     flat = {f"{size}|{name}": call for (size, name), call in calls.items()}
     measured = interleave(flat, options.rounds, options.turn)
-    times: dict[int, dict[str, list[float]]] = {size: {} for size in sorted(options.sizes)}
+    times: dict[int, Times] = {size: {} for size in sorted(options.sizes)}
     for size, name in calls:
         times[size][name] = measured[f"{size}|{name}"]
     memory = {name: resident(name, max(options.sizes)) for name in MEMORY_CONTENDERS}

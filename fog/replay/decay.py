@@ -109,10 +109,10 @@ class DecayLaw:
         np.maximum(ages, inverse.lowest, out=ages)
         np.log1p(ages, out=ages)
         ages *= inverse.to_age
-        if inverse.floor_slope > 0.0:
-            uniforms *= inverse.floor_slope
-            uniforms += inverse.floor_start
-            np.maximum(ages, uniforms, out=ages)
+        # Also where there is no floor and this changes nothing: a draw costs the same at any size.
+        uniforms *= inverse.floor_slope
+        uniforms += inverse.floor_start
+        np.maximum(ages, uniforms, out=ages)
         return np.minimum(ages, n - 1, out=ages).astype(np.int64)
 
     def _prepare(self, n: int) -> _Inverse:

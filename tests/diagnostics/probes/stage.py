@@ -1,4 +1,8 @@
-"""A small trained agent, a buffer of 50 transitions and a view of both, for testing probes."""
+"""A small trained agent, a buffer of 50 transitions and a view of both, for testing probes.
+
+Networks compute in double precision here: a probe and brute force then differ by what they compute
+and not by how float32 rounds a batch and a single row, so they are compared to 1e-6.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import torch
 
 from fog import seeding
 from fog.agents import Agent, build_agent
+from fog.agents.state import flatten, unflatten
 from fog.events import Episode, Probe, Update
 from fog.probing import Probes, ProbeView, Progress
 from fog.replay import Batch, Replay, make_sampler
@@ -18,6 +23,22 @@ from fog.subject import AgentSubject, facts_of
 from tests.training import tiny
 
 OBS, ACT, SIZE = 3, 2, 50
+
+
+class DoubleReplay(Replay):
+    """Stores float32 as ever, and hands it out in double precision."""
+
+    def _gather(self, ids, weights):
+        return Batch(*(part.double() for part in super()._gather(ids, weights)))
+
+
+def promote(agent: Agent) -> None:
+    """Let the agent compute in double precision; Adam's step counters stay float32."""
+    tensors = {
+        name: tensor if name.endswith("/step") else tensor.double()
+        for name, tensor in flatten(agent._state)
+    }
+    agent._set_state(unflatten(tensors))
 
 
 @dataclass
@@ -42,11 +63,20 @@ class Stage:
         return replay.take(np.arange(replay.added - replay.size, replay.added))
 
 
-def build(path: Path, *probes: Probe, variant: str = "fog", added: int = SIZE, **changes) -> Stage:
+def build(
+    path: Path,
+    *probes: Probe,
+    variant: str = "fog",
+    added: int = SIZE,
+    double: bool = True,
+    **changes,
+) -> Stage:
     settings = {"window_steps": 20, "capacity": SIZE, "steps": 100, "warmup_steps": 16}
     settings |= {"expansion_updates": ()}
     config = tiny(path, variant, **{**settings, **changes})
     agent = build_agent(config, OBS, ACT)
+    if double:
+        promote(agent)
     sampler = make_sampler(
         config.replay.sampler,
         capacity=SIZE,
@@ -58,7 +88,7 @@ def build(path: Path, *probes: Probe, variant: str = "fog", added: int = SIZE, *
         total_steps=100,
         quota=16.0,
     )
-    replay = Replay(OBS, ACT, SIZE, sampler=sampler)
+    replay = (DoubleReplay if double else Replay)(OBS, ACT, SIZE, sampler=sampler)
     progress = Progress()
     view = ProbeView(
         facts_of(config), progress, AgentSubject(agent), replay, seeding.generator(0, "x"), path
@@ -96,9 +126,9 @@ def episodes() -> list[Episode]:
     for length, terminated in ((7, True), (12, False)):
         made.append(
             Episode(
-                rng.standard_normal((length + 1, OBS)).astype(np.float32),
-                rng.uniform(-1, 1, (length, ACT)).astype(np.float32),
-                rng.standard_normal(length).astype(np.float32),
+                rng.standard_normal((length + 1, OBS)),
+                rng.uniform(-1, 1, (length, ACT)),
+                rng.standard_normal(length),
                 terminated,
             )
         )
