@@ -43,8 +43,11 @@ class NetworkConfig:
     """Widths and depths. Depth counts residual blocks, each of two dense layers."""
 
     width: int = option(512, "hidden units of every layer", ge=1)
-    initial_depth: int = option(2, "critic blocks at birth and after each reset", ge=1)
-    maximal_depth: int = option(4, "critic blocks after the last expansion", ge=1)
+    critic: Literal["residual", "plain"] = option(
+        "residual", "plain is the original SAC's MLP: two hidden layers, no LayerNorm, no blocks"
+    )
+    initial_depth: int = option(2, "critic blocks at birth and after each reset", ge=0)
+    maximal_depth: int = option(4, "critic blocks after the last expansion", ge=0)
     activation: Literal["elu", "relu"] = option("elu", "activation of actor and critics")
     actor_layer_norm: bool = option(False, "LayerNorm after the actor's hidden layers")
 
@@ -54,6 +57,11 @@ class NetworkConfig:
             raise ConfigError(
                 f"maximal_depth: must be at least initial_depth ({self.initial_depth}), "
                 f"got {self.maximal_depth}"
+            )
+        if self.critic == "plain" and self.maximal_depth > 0:
+            raise ConfigError(
+                f"critic: a plain critic has no blocks to grow, got maximal_depth "
+                f"{self.maximal_depth}; set initial_depth and maximal_depth to 0"
             )
 
 

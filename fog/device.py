@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 
 import torch
@@ -57,3 +58,32 @@ def compile_obstacle(device: torch.device) -> str | None:
     if any(character.isspace() for character in torch.__file__):
         return "torch cannot compile from a path with a space in it; install it elsewhere"
     return None
+
+
+def prepare(threads: int) -> None:
+    """Set up this process for training: its threads, and its memory."""
+    torch.set_num_threads(threads)
+    keep_memory()
+
+
+def keep_memory() -> None:
+    """Ask the C library to keep freed memory for the next update.
+
+    By default glibc hands every freed block of some hundred kilobytes back to the system, and each
+    update pays again for having its pages mapped and cleared: at width 512 several times what an
+    elementwise operation costs (docs/performance.md). Elsewhere than glibc it does nothing.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    for option, value in _MALLOPT.values():
+        mallopt(option, value)
+
+
+_MALLOPT = {
+    "trim_threshold": (-1, 1 << 30),
+    "top_pad": (-2, 1 << 26),
+    "mmap_threshold": (-3, 1 << 25),
+}
+"""Numbers of glibc's malloc.h, and the bytes we ask for; 32 MB is the most it takes."""

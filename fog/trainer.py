@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from gymnasium.spaces import flatdim
 
 from fog import checkpoint, envs, probing, seeding, tasks
 from fog.agents import build_agent
 from fog.config import Config
-from fog.device import compiles, device_of
+from fog.device import compiles, device_of, prepare
 from fog.errors import UserError
 from fog.evaluation import Evaluator
 from fog.events import Change, ChangeKind, EnvStep, Update
@@ -46,7 +45,7 @@ class Trainer:
         self.report = report
         run, replay = config.run, config.replay
         device = device_of(config)
-        torch.set_num_threads(config.runtime.threads)
+        prepare(config.runtime.threads)
         task = tasks.get(run.task)
         self.env = envs.make(task, run.seed)
         obs_dim, act_dim = flatdim(self.env.observation_space), flatdim(self.env.action_space)

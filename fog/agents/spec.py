@@ -21,6 +21,7 @@ class NetworkSpec:
     initial_depth: int
     maximal_depth: int
     actor_layer_norm: bool
+    plain: bool
 
     @classmethod
     def from_config(cls, config: Config, obs_dim: int, act_dim: int) -> NetworkSpec:
@@ -33,6 +34,7 @@ class NetworkSpec:
             initial_depth=config.network.initial_depth,
             maximal_depth=config.network.maximal_depth,
             actor_layer_norm=config.network.actor_layer_norm,
+            plain=config.network.critic == "plain",
         )
 
     @property
@@ -47,11 +49,13 @@ class NetworkSpec:
     def critic(self, depth: int, ensemble: int | None = None) -> Shapes:
         """The tree of the stacked critics (or of `ensemble` of them) with `depth` blocks."""
         size = self.ensemble if ensemble is None else ensemble
-        return critic_shapes(size, self.obs_dim + self.act_dim, self.width, depth)
+        return critic_shapes(size, self.obs_dim + self.act_dim, self.width, depth, self.plain)
 
     def value(self, depth: int) -> Shapes:
         """The tree of V; empty for SAC."""
-        return critic_shapes(1, self.obs_dim, self.width, depth) if self.offline else {}
+        if not self.offline:
+            return {}
+        return critic_shapes(1, self.obs_dim, self.width, depth, self.plain)
 
     def learning_rate(self, initial: float, depth: int) -> float:
         """Critic learning rate: initial x initial dense layers / current dense layers."""

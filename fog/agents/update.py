@@ -17,17 +17,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fog import losses
-from fog.agents.gradient import gradient
+from fog import losses, slopes
 from fog.agents.rule import Rule
 from fog.agents.state import State, clone_state
-from fog.networks import (
-    GaussianAction,
-    Params,
-    actor_forward,
-    critic_forward,
-    members,
-    sample_action,
+from fog.networks import GaussianAction, Params, members, sample_action
+from fog.networks.backward import (
+    Tape,
+    action_gradient,
+    actor_head,
+    actor_weight_gradients,
+    critic_values,
+    critic_weight_gradients,
 )
 from fog.optim import adamw_, polyak_
 from fog.replay.batch import Batch
@@ -113,55 +113,34 @@ def update_(
         The metrics vector in the order of `metric_names`, and |TD error| (B,), the larger of the
         online twins'.
     """
+    with torch.no_grad(), _precision(rule, noise):
+        return _update(state, batch, noise, bc_active, rule)
+
+
+def _update(
+    state: State, batch: Batch, noise: Tensor, bc_active: Tensor, rule: Rule
+) -> tuple[Tensor, Tensor]:
     temperature = state.temperature["log"].exp()
     inputs = torch.cat([batch.obs, batch.action], dim=-1)
-    with torch.no_grad(), _precision(rule, noise):
-        targets = compute_targets(state, batch, inputs, noise[0], rule)
+    targets = compute_targets(state, batch, inputs, noise[0], rule)
 
-    def critic_loss(critic: Params) -> tuple[Tensor, tuple[Tensor]]:
-        values = critic_forward(critic, inputs, rule.activation)
-        error = losses.squared_td_error(values, targets.critic)
-        return (batch.weight * error).sum(dim=0).mean(), (values,)
-
-    with _precision(rule, noise):
-        _, (values,), critic_grads = gradient(critic_loss, state.critic)
-    offline: list[Tensor] = []
+    values, tape = critic_values(state.critic, inputs, rule.activation)
+    slope = slopes.squared_td_error(values, targets.critic, batch.weight)
+    critic_grads = critic_weight_gradients(state.critic, tape, slope, rule.activation)
+    extra: list[Tensor] = []
     if targets.value is not None:
-        expected = targets.value
-
-        def value_loss(value: Params) -> tuple[Tensor, tuple[Tensor]]:
-            estimate = critic_forward(value, batch.obs, rule.activation)[0]
-            return losses.expectile_loss(expected - estimate, rule.expectile).mean(), (estimate,)
-
-        with _precision(rule, noise):
-            loss, (estimate,), value_grads = gradient(value_loss, state.value)
-        adamw_(state.value, value_grads, state.value_optimiser, rule.weight_decay)
-        offline += [loss, estimate.mean()]
+        extra = _update_value(state, batch, targets.value, rule)
     adamw_(state.critic, critic_grads, state.critic_optimiser, rule.weight_decay)
 
-    online = members(state.critic, 0, 2)
     offline_value = losses.combine(values[OFFLINE], 1.0) if rule.offline else None
-
-    def actor_loss(actor: Params) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-        policy = _policy(actor, batch.obs, noise[1], rule)
-        at_policy = torch.cat([batch.obs, policy.action], dim=-1)
-        value = losses.combine(critic_forward(online, at_policy, rule.activation), rule.pessimism)
-        loss = losses.actor_loss(policy.log_prob, value, temperature).mean()
-        if offline_value is None:
-            return loss, (policy.log_prob, loss, loss)
-        density = losses.cloning_density(
-            policy.mean, policy.log_std, batch.action, rule.log_std_bounds
-        ).mean()
-        gate = (bc_active & losses.cloning_gate(value, offline_value)).to(loss.dtype)
-        return loss - gate * rule.bc_weight * density, (policy.log_prob, density, gate)
-
-    with _precision(rule, noise):
-        policy_loss, (log_prob, density, gate), actor_grads = gradient(actor_loss, state.actor)
-    adamw_(state.actor, actor_grads, state.actor_optimiser)
+    actor = _actor_step(state, batch, noise[1], temperature, offline_value, bc_active, rule)
+    adamw_(state.actor, actor.grads, state.actor_optimiser)
 
     # The temperature loss is linear in log(alpha), so its gradient is its value at log(alpha) = 1.
-    slope = losses.temperature_loss(torch.ones_like(temperature), log_prob, rule.target_entropy)
-    adamw_(state.temperature, {"log": slope.mean()}, state.temperature_optimiser)
+    linear = losses.temperature_loss(
+        torch.ones_like(temperature), actor.log_prob, rule.target_entropy
+    )
+    adamw_(state.temperature, {"log": linear.mean()}, state.temperature_optimiser)
     polyak_(state.target, state.critic, rule.polyak)
 
     td_error = losses.priority_error(values[ONLINE], targets.critic[ONLINE])
@@ -170,14 +149,69 @@ def update_(
         weighted[ONLINE].sum(dim=0).mean(),
         values[ONLINE].mean(),
         td_error.mean(),
-        policy_loss,
-        -log_prob.mean(),
+        actor.loss,
+        -actor.log_prob.mean(),
         temperature,
     ]
     if offline_value is not None:
         metrics += [weighted[OFFLINE].sum(dim=0).mean(), offline_value.mean()]
-        metrics += [*offline, density, gate]
+        metrics += [*extra, *actor.cloning]
     return torch.stack(metrics), td_error
+
+
+def _update_value(state: State, batch: Batch, target: Tensor, rule: Rule) -> list[Tensor]:
+    """One step of V; returns its metrics."""
+    values, tape = critic_values(state.value, batch.obs, rule.activation)
+    difference = target - values[0]
+    slope = slopes.expectile_loss(difference, rule.expectile).unsqueeze(0)
+    grads = critic_weight_gradients(state.value, tape, slope, rule.activation)
+    adamw_(state.value, grads, state.value_optimiser, rule.weight_decay)
+    return [losses.expectile_loss(difference, rule.expectile).mean(), values.mean()]
+
+
+class _ActorStep(NamedTuple):
+    grads: Params
+    loss: Tensor
+    log_prob: Tensor
+    cloning: tuple[Tensor, ...]
+    """Cloning density and gate; empty for SAC."""
+
+
+def _actor_step(
+    state: State,
+    batch: Batch,
+    noise: Tensor,
+    temperature: Tensor,
+    offline_value: Tensor | None,
+    bc_active: Tensor,
+    rule: Rule,
+) -> _ActorStep:
+    """Loss and gradient of the actor against the online critics as they are now."""
+    policy, inside, tape = _policy(state.actor, batch.obs, noise, rule)
+    online = members(state.critic, 0, 2) if rule.offline else state.critic
+    inputs = torch.cat([batch.obs, policy.action], dim=-1)
+    values, critic_tape = critic_values(online, inputs, rule.activation)
+    value = losses.combine(values, rule.pessimism)
+    loss = losses.actor_loss(policy.log_prob, value, temperature).mean()
+    rows, act_dim = policy.action.shape
+    slope = slopes.combine(values, rule.pessimism) / rows
+    slope = action_gradient(online, critic_tape, slope, rule.activation, act_dim)
+    mean, log_std = slopes.actor_loss(policy, noise, slope, temperature)
+    cloning: tuple[Tensor, ...] = ()
+    if offline_value is not None:
+        bounds = rule.log_std_bounds
+        density = losses.cloning_density(policy.mean, policy.log_std, batch.action, bounds).mean()
+        gate = (bc_active & losses.cloning_gate(value, offline_value)).to(loss.dtype)
+        pull = slopes.cloning_density(policy, batch.action, bounds)
+        share = gate * rule.bc_weight
+        loss, mean, log_std = (
+            part - share * change
+            for part, change in zip((loss, mean, log_std), (density, *pull), strict=True)
+        )
+        cloning = (density, gate)
+    head = torch.cat([mean, log_std * inside], dim=-1)
+    grads = actor_weight_gradients(state.actor, tape, head, rule.activation)
+    return _ActorStep(grads, loss, policy.log_prob, cloning)
 
 
 def compute_targets(
@@ -187,13 +221,13 @@ def compute_targets(
 
     The online target critics see (s', a'), the offline ones (s, a): one stacked evaluation.
     """
-    policy = _policy(state.actor, batch.next_obs, noise, rule)
+    policy, _, _ = _policy(state.actor, batch.next_obs, noise, rule)
     next_inputs = torch.cat([batch.next_obs, policy.action], dim=-1)
     if rule.offline:
         stacked = torch.stack([next_inputs, next_inputs, inputs, inputs])
-        values = critic_forward(state.target, stacked, rule.activation)
+        values, _ = critic_values(state.target, stacked, rule.activation)
     else:
-        values = critic_forward(state.target, next_inputs, rule.activation)
+        values, _ = critic_values(state.target, next_inputs, rule.activation)
     soft = losses.soft_target(
         batch.reward,
         batch.bootstrap,
@@ -204,8 +238,8 @@ def compute_targets(
     )
     if not rule.offline:
         return Targets(soft.expand(2, -1), None)
-    next_value = critic_forward(state.value, batch.next_obs, rule.activation)[0]
-    offline = losses.offline_target(batch.reward, batch.bootstrap, next_value, rule.discount)
+    next_value, _ = critic_values(state.value, batch.next_obs, rule.activation)
+    offline = losses.offline_target(batch.reward, batch.bootstrap, next_value[0], rule.discount)
     return Targets(
         torch.stack([soft, soft, offline, offline]), losses.combine(values[OFFLINE], 1.0)
     )
@@ -225,11 +259,11 @@ def transition_losses(state: State, batch: Batch, noise: Tensor, rule: Rule) -> 
     offline = value = None
     with _precision(rule, noise):
         targets = compute_targets(state, batch, inputs, noise, rule)
-        values = critic_forward(state.critic, inputs, rule.activation)
+        values, _ = critic_values(state.critic, inputs, rule.activation)
         if targets.value is not None:
             offline = losses.critic_loss(values[OFFLINE], targets.critic[OFFLINE])
-            estimate = critic_forward(state.value, batch.obs, rule.activation)[0]
-            value = losses.expectile_loss(targets.value - estimate, rule.expectile)
+            estimate, _ = critic_values(state.value, batch.obs, rule.activation)
+            value = losses.expectile_loss(targets.value - estimate[0], rule.expectile)
     return TransitionLosses(
         critic=losses.critic_loss(values[ONLINE], targets.critic[ONLINE]),
         target=targets.critic[0],
@@ -241,9 +275,14 @@ def transition_losses(state: State, batch: Batch, noise: Tensor, rule: Rule) -> 
     )
 
 
-def _policy(actor: Params, obs: Tensor, noise: Tensor, rule: Rule) -> GaussianAction:
-    mean, log_std = actor_forward(actor, obs, rule.activation, rule.log_std_bounds)
-    return sample_action(mean, log_std, noise)
+def _policy(
+    actor: Params, obs: Tensor, noise: Tensor, rule: Rule
+) -> tuple[GaussianAction, Tensor, Tape]:
+    """Sampled actions, where the log std is not clipped (so that it has a slope), and the tape."""
+    head, tape = actor_head(actor, obs, rule.activation)
+    mean, free = head.chunk(2, dim=-1)
+    log_std = free.clamp(*rule.log_std_bounds)
+    return sample_action(mean, log_std, noise), free == log_std, tape
 
 
 def _precision(rule: Rule, like: Tensor) -> contextlib.AbstractContextManager[object]:

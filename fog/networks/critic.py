@@ -1,9 +1,10 @@
 """The growable critic: an ensemble of residual networks evaluated as one batched product.
 
 Each member is BRO's network: a stem act(LN(Dense(x))), then residual blocks
-x + LN(Dense(act(LN(Dense(x))))), then a linear head. Every tensor has a leading ensemble dimension
-E. The online twins of SAC are E = 2; OBAC stacks online and offline twins as E = 4; the state value
-V is E = 1 and sees the observation only.
+x + LN(Dense(act(LN(Dense(x))))), then a linear head. A *plain* critic is the MLP of the original
+SAC instead: stem and one hidden layer without LayerNorm, no blocks. Every tensor has a leading
+ensemble dimension E. The online twins of SAC are E = 2; OBAC stacks online and offline twins as
+E = 4; the state value V is E = 1 and sees the observation only.
 """
 
 from __future__ import annotations
@@ -25,14 +26,20 @@ from fog.networks.layers import (
 )
 
 _PARTS = ("bias", "scale", "offset")
+_NORM = (".scale", ".offset")
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 """Shape of every tensor of a tree, for counting and checking without allocating."""
 
 
-def critic_shapes(ensemble: int, input_dim: int, width: int, depth: int) -> Shapes:
-    """The tree of a critic with `depth` blocks."""
+def critic_shapes(
+    ensemble: int, input_dim: int, width: int, depth: int, plain: bool = False
+) -> Shapes:
+    """The tree of a critic with `depth` blocks, or of a plain one, which has none."""
     shapes = _dense_shapes("stem", ensemble, input_dim, width)
+    if plain:
+        shapes |= _dense_shapes("hidden", ensemble, width, width)
+        shapes = {name: shape for name, shape in shapes.items() if not name.endswith(_NORM)}
     for index in range(depth):
         shapes |= block_shapes(index, ensemble, width)
     return shapes | {"head.weight": (ensemble, width, 1), "head.bias": (ensemble, 1, 1)}
@@ -127,6 +134,10 @@ def critic_forward(
     x = activate(_dense_norm(params, "stem", inputs), activation)
     if tap is not None:
         x = tap("stem", x)
+    if "hidden.weight" in params:
+        x = activate(_dense_norm(params, "hidden", x), activation)
+        if tap is not None:
+            x = tap("hidden", x)
     for index in range(depth_of(params)):
         inner, outer = block_keys(index)
         h = activate(_dense_norm(params, inner, x), activation)
@@ -144,6 +155,8 @@ def critic_forward(
 
 def _dense_norm(params: Params, key: str, x: Tensor) -> Tensor:
     h = torch.baddbmm(params[f"{key}.bias"], x, params[f"{key}.weight"])
+    if f"{key}.scale" not in params:
+        return h
     return layer_norm(h, params[f"{key}.scale"], params[f"{key}.offset"])
 
 

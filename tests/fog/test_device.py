@@ -29,3 +29,11 @@ def test_what_cannot_compile_runs_uncompiled_or_says_why(
     assert not device.compiles(resolve("humanoid-walk", "fog"), CPU)
     with pytest.raises(UserError, match="or use --compile off"):
         device.compiles(resolve("humanoid-walk", "fog", compile="on"), CPU)
+
+
+def test_memory_settings_do_no_harm_where_the_c_library_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    device.keep_memory()
+    monkeypatch.setattr(device.ctypes, "CDLL", lambda name: object())
+    device.keep_memory()

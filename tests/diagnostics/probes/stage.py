@@ -15,11 +15,11 @@ import torch
 
 from fog import seeding
 from fog.agents import Agent, build_agent
-from fog.agents.state import flatten, unflatten
 from fog.events import Episode, Probe, Update
 from fog.probing import Probes, ProbeView, Progress
 from fog.replay import Batch, Replay, make_sampler
 from fog.subject import AgentSubject, facts_of
+from tests.fog.agents.agent_helpers import doubled
 from tests.training import tiny
 
 OBS, ACT, SIZE = 3, 2, 50
@@ -33,12 +33,8 @@ class DoubleReplay(Replay):
 
 
 def promote(agent: Agent) -> None:
-    """Let the agent compute in double precision; Adam's step counters stay float32."""
-    tensors = {
-        name: tensor if name.endswith("/step") else tensor.double()
-        for name, tensor in flatten(agent._state)
-    }
-    agent._set_state(unflatten(tensors))
+    """Let the agent compute in double precision."""
+    agent._set_state(doubled(agent._state))
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from fog.agents import Batch, build_agent
+from fog.agents.state import flatten, unflatten
 from fog.variants import resolve
 
 OBS, ACT, SIZE = 5, 2, 16
@@ -39,3 +40,13 @@ def one(batch, index=0):
 def same(a, b):
     """Bit-equal flat dictionaries of tensors."""
     return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+
+
+def doubled(state):
+    """A copy in double precision, except Adam's step counters, which torch wants in float32."""
+    return unflatten(
+        {
+            name: tensor.clone() if name.endswith("/step") else tensor.double()
+            for name, tensor in flatten(state)
+        }
+    )

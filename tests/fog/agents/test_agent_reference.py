@@ -1,0 +1,85 @@
+"""The update with written-out gradients is the update by autograd."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fog.agents import Batch
+from fog.agents.state import clone_state, flatten
+from fog.agents.update import update_
+from tests.fog.agents.agent_helpers import ACT, SIZE, doubled, make_agent, make_batch, one
+from tests.fog.agents.reference import reference_update_
+
+PLAIN = {"critic": "plain", "initial_depth": 0, "maximal_depth": 0, "expansion_updates": ()}
+CASES = {
+    "sac": ("sac", {}),
+    "relu": ("sac", {"activation": "relu"}),
+    "actor norm": ("sac", {"actor_layer_norm": True}),
+    "mean of twins": ("sac", {"pessimism": 0.0}),
+    "some pessimism": ("sac", {"pessimism": 0.3}),
+    "clipped std": ("sac", {"log_std_min": -0.2, "log_std_max": 0.1}),
+    "plain": ("sac", PLAIN),
+    "fog": ("fog", {"bc_weight": 0.5}),
+    "fog on metaworld": ("fog", {"bc_weight": 0.5, "pessimism": 0.0}),
+    "plain fog": ("fog", {**PLAIN, "bc_weight": 0.5}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_twenty_updates_in_double_precision(case):
+    """A wrong gradient cannot hide: Adam's moments are compared to 1e-9."""
+    variant, settings = CASES[case]
+    agent = make_agent(variant, **settings)
+    fast, plain = doubled(agent._state), doubled(agent._state)
+    g = torch.Generator().manual_seed(0)
+    gates = []
+    for index in range(20):
+        batch = Batch(*(part.double() for part in one(make_batch(seed=index))))
+        noise = torch.randn(2, SIZE, ACT, generator=g).double()
+        flag = torch.tensor(index > 5)
+        got = update_(fast, batch, noise, flag, agent.rule)
+        want = reference_update_(plain, batch, noise, flag, agent.rule)
+        torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
+        gates.append(got[0][-1].item())
+    right = dict(flatten(plain))
+    for name, tensor in flatten(fast):
+        torch.testing.assert_close(tensor, right[name], rtol=1e-7, atol=1e-9, msg=name)
+    if case == "fog":
+        # The cloning term was in and out of the loss, or its gradient was not tested.
+        assert set(gates) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("variant", ["expanded-sac", "fog"])
+def test_two_hundred_updates_across_expansion_and_reset(variant):
+    """In the precision of training, to 1e-5."""
+    agents = [make_agent(variant, bc_wait_updates=30, bc_weight=0.1) for _ in range(2)]
+    g = torch.Generator().manual_seed(0)
+    for index in range(200):
+        if index in (60, 190):
+            for agent in agents:
+                agent.expand()
+        if index == 130:
+            for agent in agents:
+                agent.reset()
+        batch, noise = one(make_batch(seed=index)), torch.randn(2, SIZE, ACT, generator=g)
+        flag = torch.tensor(index % 130 >= 30)
+        for agent, function in zip(agents, (update_, reference_update_), strict=True):
+            function(agent._state, batch, noise, flag, agent.rule)
+    right = dict(flatten(agents[1]._state))
+    for name, tensor in flatten(agents[0]._state):
+        torch.testing.assert_close(tensor, right[name], rtol=1e-5, atol=1e-5, msg=name)
+
+
+def test_the_reference_is_not_the_fast_update_in_disguise():
+    """A different rule must show in the comparison above."""
+    agent = make_agent("sac")
+    state = clone_state(agent._state)
+    batch, noise = one(make_batch()), torch.randn(2, SIZE, ACT)
+    other = make_agent("sac", pessimism=0.5).rule
+    update_(agent._state, batch, noise, torch.tensor(False), agent.rule)
+    reference_update_(state, batch, noise, torch.tensor(False), other)
+    right = dict(flatten(state))
+    assert any(
+        not torch.allclose(tensor, right[name], atol=1e-5) for name, tensor in flatten(agent._state)
+    )
