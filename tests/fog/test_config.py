@@ -23,6 +23,7 @@ BAD = [
     ({"steps": 100}, "steps"),
     ({"batch_size": 2_000_000}, "batch_size"),
     ({"maximal_depth": 1}, "maximal_depth"),
+    ({"critic": "plain"}, "set initial_depth and maximal_depth to 0"),
     ({"reset_steps": (50_000, 15_000)}, "reset_steps"),
     ({"reset_steps": (15_000, 15_000)}, "reset_steps"),
     ({"expansion_updates": (200_000, 50_000)}, "expansion_updates"),

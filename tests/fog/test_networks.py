@@ -73,6 +73,20 @@ def test_critic_is_stem_blocks_head(activation, ensemble, depth):
     np.testing.assert_allclose(got.numpy(), want, rtol=2e-5, atol=2e-5)
 
 
+def test_plain_critic_is_an_mlp_of_two_hidden_layers():
+    params = randomised(init_critic(rng(), critic_shapes(2, 7, 16, 0, plain=True)))
+    assert not any(name.endswith((".scale", ".offset")) for name in params)
+    x = torch.randn(5, 7, generator=torch.Generator().manual_seed(0))
+    got = critic_forward(params, x, "relu")
+    for member in range(2):
+        p = {name: tensor[member].double().numpy() for name, tensor in params.items()}
+        h = x.double().numpy()
+        for key in ("stem", "hidden"):
+            h = np.maximum(h @ p[f"{key}.weight"] + p[f"{key}.bias"], 0.0)
+        want = (h @ p["head.weight"] + p["head.bias"])[:, 0]
+        np.testing.assert_allclose(got[member].numpy(), want, rtol=2e-5, atol=2e-5)
+
+
 def test_critic_takes_one_input_per_member():
     params = randomised(init_critic(rng(), critic_shapes(2, 4, 8, 1)))
     a, b = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
