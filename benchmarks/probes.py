@@ -2,11 +2,15 @@
 
     python benchmarks/probes.py products [--rows 1000000] [--variant sac] [--width 256]
     python benchmarks/probes.py share    [--variant fog] [--width 64] [--scale 0.02]
+    python benchmarks/probes.py paper    [--variant fog] [--rows 20000]
 
 `products` measures the critic-loss probe, rounds alternating with nothing but the matrix products
 of the same shapes. `share` trains the same run with and without probes, stretches alternating, and
-also reports the share from the seconds that the trainer logs for each probe. Everything runs on one
-thread and is measured in processor time, so that other work on the machine counts little.
+also reports the share from the seconds that the trainer logs for each probe. `paper` takes apart
+one window of the paper, 100,000 steps with a million updates, which no CPU trains in a benchmark:
+the time of an update and of each measurement at full network size, times how often each happens;
+what goes over the whole buffer is measured on `--rows` transitions and multiplied. Everything runs
+on one thread and is measured in processor time, so that other work on the machine counts little.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ from diagnostics.probes.critic_loss import CriticLoss
 from fog import probing, seeding
 from fog.agents import Agent, build_agent
 from fog.config import Config
+from fog.device import prepare
+from fog.events import Update
 from fog.probing import Probes, Progress
 from fog.progress import Silent
 from fog.replay import Replay, make_sampler
@@ -51,6 +57,7 @@ def filled_replay(rows: int) -> Replay:
     store.reward[:] = rng.standard_normal(store.reward.shape)
     store.end[:] = -1
     store.size = store.added = rows
+    replay._counts.reserve(rows)
     return replay
 
 
@@ -164,6 +171,59 @@ def share(arguments: argparse.Namespace) -> None:
         print(f"  {name:16s} {each:7.3f} s {each / (probed - total):7.2%}")
 
 
+def paper(arguments: argparse.Namespace) -> None:
+    """The paper's four probes in one of its windows, from parts measured in turns."""
+    settings: dict[str, Any] = {"width": arguments.width} if arguments.width else {}
+    config = fog.resolve("humanoid-walk", arguments.variant, **settings)
+    agent = build_agent(config, OBS, ACT, "cpu", False)
+    replay, progress = filled_replay(arguments.rows), Progress()
+    facts, full = facts_of(config), config.replay.capacity / arguments.rows
+    per_step = int(config.agent.replay_ratio)
+    steps = config.run.window_steps
+    # How often in a window: every step, 20 times and around two expansions and a reset, half of
+    # the windows, at its end.
+    times = {
+        "update": steps * per_step,
+        "counting draws": steps,
+        "dormancy": 26,
+        "features": 0.5,
+        "critic_loss": full,
+        "sample_counts": full,
+    }
+    spent: dict[str, list[float]] = {name: [] for name in times}
+    with tempfile.TemporaryDirectory() as home:
+        made = {name: probing.load([name])[0] for name in PAPER}
+        each = {
+            name: Probes([probe], facts, progress, AgentSubject(agent), replay, Path(home))
+            for name, probe in made.items()
+        }
+
+        def clock(name: str, call: Callable[[], object], share: float = 1.0) -> None:
+            began = time.process_time()
+            call()
+            spent[name].append((time.process_time() - began) * share)
+
+        for turn in range(1, arguments.rounds + 1):
+            progress.env_step = turn * config.run.steps // 5
+            batch, ids = replay.sample(config.agent.batch_size, per_step)
+            event = Update(ids, {})
+            clock("update", lambda: agent.update(batch), 1 / per_step)  # noqa: B023
+            clock("dormancy", lambda: each["dormancy"].update(event))  # noqa: B023
+            clock("features", lambda: each["features"].update(event))  # noqa: B023
+            clock("counting draws", lambda: each["sample_counts"].update(event))  # noqa: B023
+            clock("critic_loss", each["critic_loss"].window)
+            clock("sample_counts", each["sample_counts"].window)
+    seconds = {name: statistics.median(spent[name]) * times[name] for name in times}
+    updates = seconds.pop("update")
+    print(
+        f"{arguments.variant} width {agent.spec.width} depth {agent.depth}: "
+        f"{1000 * updates / times['update']:.0f} ms per update, {updates / 3600:.1f} h per window"
+    )
+    for name, total in sorted(seconds.items(), key=lambda item: -item[1]):
+        print(f"  {name:16s} {total:8.1f} s per window {total / updates:8.3%}")
+    print(f"the paper's four: {sum(seconds.values()) / updates:.2%} of training (limit 3 %)")
+
+
 def _train(trainer: Trainer, end: int) -> float:
     began = time.process_time()
     while trainer.progress.env_step < end:
@@ -182,8 +242,8 @@ def _trainer(base: Config, home: str, name: str, probes: tuple[str, ...]) -> Tra
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("what", choices=["products", "share"])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("what", choices=["products", "share", "paper"])
+    parser.add_argument("--rows", type=int, default=None, help="[1000000; paper: 20000]")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--variant", default="sac")
     parser.add_argument("--task", default="cartpole-swingup")
@@ -193,8 +253,10 @@ def main() -> None:
     parser.add_argument("--probes", choices=["paper", "all"], default="paper")
     parser.add_argument("--compile", choices=["on", "off"], default="on")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    {"products": products, "share": share}[arguments.what](arguments)
+    if arguments.rows is None:
+        arguments.rows = 20_000 if arguments.what == "paper" else 1_000_000
+    prepare(1)
+    {"products": products, "share": share, "paper": paper}[arguments.what](arguments)
 
 
 if __name__ == "__main__":
