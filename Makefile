@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # Numerical libraries take all cores by default, and parallel tests would then fight over them.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help install test test-slow lint format reproduce humanoid clean
+.PHONY: help install test test-slow lint format reproduce humanoid bench clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -45,5 +45,36 @@ humanoid: $(VENV)/.installed ## add HumanoidBench, which is not on the package i
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,humanoid]'
 	$(BIN)/python -m pip install --quiet --no-deps -e "git+https://github.com/carlosferrazza/humanoid-bench.git#egg=humanoid_bench"
 
+# Peers need an environment of their own: they must not decide the versions of ours. torch goes first,
+# so that none of them replaces it. CleanRL is not a package that Python 3.11 can install: its script
+# runs from a checkout, and without network access CLEANRL=/path/to/one does.
+BENCH = .venv-bench
+BENCH_PYTHON = $(BENCH)/bin/python
+BENCH_PIP = $(BENCH_PYTHON) -m pip install --quiet --disable-pip-version-check
+BENCH_OUT = benchmarks/out
+CLEANRL ?= $(BENCH)/cleanrl
+CLEANRL_COMMIT = fe8d8a03c41a7ef5b523e2e354bd01c363e786bb
+
+$(BENCH)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH_PIP) torch==2.13.0
+	$(BENCH_PIP) -c constraints.txt -e .
+	$(BENCH_PIP) -c constraints.txt stable-baselines3 sbx-rl jax tyro cpprb
+	@touch $@
+
+$(BENCH)/cleanrl: | $(BENCH)/.installed
+	rm -rf $@.part
+	git clone --quiet https://github.com/vwxyzjn/cleanrl.git $@.part
+	git -C $@.part checkout --quiet $(CLEANRL_COMMIT)
+	mv $@.part $@
+
+bench: $(BENCH)/.installed $(CLEANRL) ## speed beside peers, into benchmarks/out (wants an idle machine)
+	mkdir -p $(BENCH_OUT)
+	$(BENCH_PYTHON) benchmarks/speed.py --cleanrl $(CLEANRL) --out $(BENCH_OUT)/speed
+	$(BENCH_PYTHON) benchmarks/replay.py --json $(BENCH_OUT)/replay.json > $(BENCH_OUT)/replay.md
+	$(BENCH_PYTHON) benchmarks/probes.py products > $(BENCH_OUT)/probes_products.txt
+	$(BENCH_PYTHON) benchmarks/probes.py share > $(BENCH_OUT)/probes_share.txt
+	$(BENCH_PYTHON) benchmarks/sweep.py > $(BENCH_OUT)/sweep.md
+
 clean: ## remove the environment and caches, keep runs and figures
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,11 +1,11 @@
 """Replay speed and memory beside Stable-Baselines3, cpprb and numpy's choice.
 
-    python benchmarks/replay.py [--sizes 10000 100000 1000000] [--rounds 60] [--turn 0.01] [--json out.json]
+    python benchmarks/replay.py [--sizes 10000 100000 1000000] [--rounds 60] [--turn 0.01]
 
 Contenders take turns in a new order in every round, with an update's worth of products before every
-turn. Turns of 10 ms measure the code; `--turn 0`, one call a turn, measures a draw as training makes it,
-with nothing of it left in the cache. Processor time is measured, not wall time, so that a busy machine
-disturbs little; a ratio is the median over rounds of the two times of the same round.
+turn. Turns of 10 ms measure the code; `--turn 0`, one call a turn, measures a draw as training has
+it, with nothing of it left in the cache. Processor time is measured, not wall time, so that a busy
+machine disturbs little; a ratio is the median over rounds of the two times of the same round.
 Peers that are not installed are reported as missing. They are wanted for this benchmark only: use
 an environment of its own, with torch installed first so that nothing replaces it (torch==2.13.0,
 then stable-baselines3 and cpprb).
@@ -144,9 +144,7 @@ def _met(value: float, sign: str, limit: float) -> bool:
     return not sign or (value <= limit if sign == "<=" else value >= limit)
 
 
-def report(
-    times: dict[int, Times], memory: dict[str, float | None]
-) -> tuple[str, dict[str, Any]]:
+def report(times: dict[int, Times], memory: dict[str, float | None]) -> tuple[str, dict[str, Any]]:
     """The Markdown tables and the same as plain data."""
     sizes = sorted(times)
     names = list(times[sizes[-1]])

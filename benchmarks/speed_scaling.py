@@ -1,0 +1,131 @@
+"""How the cost of an update grows with width, depth, batch and buffer: measured, fitted, drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from speed_parts import Options
+from speed_report import Part, seconds, table
+from speed_turns import interleave, say
+from speed_workers import Contender
+
+WIDTHS = (64, 128, 256, 512)
+DEPTHS = (1, 2, 3, 4)
+BATCHES = (64, 128, 256, 512, 1024)
+BUFFERS = (10_000, 100_000, 1_000_000)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Milliseconds per update along one setting."""
+
+    name: str
+    about: str
+    values: tuple[int, ...]
+    milliseconds: tuple[float, ...]
+
+    def fit(self) -> tuple[float, float]:
+        """Exponent and factor of factor * value ** exponent, by least squares of the logs."""
+        exponent, log_factor = np.polyfit(np.log(self.values), np.log(self.milliseconds), 1)
+        return float(exponent), float(np.exp(log_factor))
+
+
+def scaling(options: Options) -> tuple[Part, list[Axis]]:
+    """Measure the four axes; the points of an axis take turns."""
+    obs, act = options.sizes[0]
+    widest = max(options.widths)
+    sac = Contender("fog", obs, act, min(256, widest), compiled=options.compiled, rows=options.rows)
+    deep = replace(sac, variant="sac", depth=1)
+    plans: list[tuple[str, str, dict[int, Contender]]] = [
+        (
+            "width",
+            "SAC, batch 256",
+            {width: replace(sac, width=width) for width in WIDTHS if width <= widest},
+        ),
+        (
+            "depth",
+            f"motivating critic, width {deep.width}",
+            {depth: replace(deep, depth=depth) for depth in DEPTHS},
+        ),
+        (
+            "batch",
+            f"SAC, width {sac.width}",
+            {batch: replace(sac, batch=batch) for batch in BATCHES},
+        ),
+        (
+            "buffer",
+            f"SAC, width {sac.width}, draw included",
+            {rows: replace(sac, rows=rows) for rows in BUFFERS if rows <= 10 * options.rows},
+        ),
+    ]
+    axes, data = [], []
+    for name, about, points in plans:
+        say(f"scaling: {name}")
+        found = interleave({str(value): each for value, each in points.items()}, options.pace)
+        times = found.times(options.clock)
+        measured = {value: times[str(value)] for value in points if str(value) in times}
+        if len(measured) < 2:
+            continue
+        middle = tuple(1000 * float(np.median(each)) for each in measured.values())
+        axes.append(Axis(name, about, tuple(measured), middle))
+        data.append(
+            {
+                "axis": name,
+                "about": about,
+                "values": list(measured),
+                "milliseconds": list(middle),
+                "exponent": axes[-1].fit()[0],
+                "seconds_per_update": seconds(found),
+            }
+        )
+    return Part("Scaling of an update", _table(axes), data), axes
+
+
+def _table(axes: Sequence[Axis]) -> list[str]:
+    rows = []
+    for axis in axes:
+        points = zip(axis.values, axis.milliseconds, strict=True)
+        cells = ", ".join(f"{value:,}: {ms:.2f}" for value, ms in points)
+        rows.append((f"{axis.name} ({axis.about})", cells, f"{axis.fit()[0]:.2f}"))
+    return table(["against", "ms per update", "exponent"], rows)
+
+
+def draw(axes: Sequence[Axis], path: Path) -> None:
+    """One panel for each axis, measured points and fitted power law."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(
+        1, len(axes), figsize=(3.0 * len(axes), 3.0), squeeze=False, layout="constrained"
+    )
+    for panel, axis in zip(panels[0], axes, strict=True):
+        exponent, factor = axis.fit()
+        x = np.geomspace(axis.values[0], axis.values[-1])
+        panel.plot(
+            x, factor * x**exponent, color="0.6", label=f"∝ {axis.name}$^{{{exponent:.2f}}}$"
+        )
+        panel.plot(axis.values, axis.milliseconds, "o", color="C0", label="measured")
+        panel.set(xscale="log", yscale="log", xlabel=axis.name, title=axis.about)
+        panel.title.set_fontsize(8)
+        panel.set_xticks(axis.values, [f"{value:,}" for value in axis.values], fontsize=7)
+        panel.minorticks_off()
+        low, high = min(axis.milliseconds), max(axis.milliseconds)
+        # A flat line must look flat: never less than a factor of four on the axis.
+        room = max(1.0, np.sqrt(4 * low / high))
+        panel.set_ylim(0.8 * low / room, 1.25 * high * room)
+        ticks = [tick for tick in _ticks() if panel.get_ylim()[0] <= tick <= panel.get_ylim()[1]]
+        panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=7)
+        panel.legend(frameon=False, fontsize=7)
+    panels[0][0].set_ylabel("ms per update")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _ticks() -> list[float]:
+    return [digit * 10.0**power for power in range(-3, 5) for digit in (1, 2, 5)]
