@@ -57,9 +57,11 @@ def write(root: Path, env_step: int, fill: Callable[[Path], None]) -> Path:
             shutil.rmtree(final)
         partial.rename(final)
         _sync(root)
-    except OSError as error:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise UserError(f"cannot write checkpoint {final}: {error}") from None
+        if isinstance(error, OSError):
+            raise UserError(f"cannot write checkpoint {final}: {error}") from None
+        raise
     for old in candidates(root)[KEPT:]:
         shutil.rmtree(old)
     return final
@@ -130,7 +132,9 @@ def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     """Write tensors by name."""
     import torch
 
-    torch.save(dict(tensors), path)
+    # Given a path, torch hides a full disk behind an error about positions in a stream.
+    with path.open("wb") as file:
+        torch.save(dict(tensors), file)
 
 
 def load_tensors(path: Path) -> dict[str, torch.Tensor]:

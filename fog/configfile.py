@@ -15,7 +15,19 @@ from fog.options import unknown
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 reads `1e-5` as text; people who write settings mean the number."""
+    """YAML 1.1 reads `1e-5` as text; people who write settings mean the number.
+
+    It also takes the last of two equal keys, and so loses what stood under the first.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping, if no key stands in it twice."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(f"{key.value!r} stands here twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 _Loader.add_implicit_resolver(
@@ -53,11 +65,7 @@ def settings_from_yaml(text: str, source: str = "config") -> dict[str, Any]:
     Raises:
         ConfigError: the text is not YAML, or names a group or setting that does not exist.
     """
-    try:
-        document = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"{source}: not valid YAML: {reason}") from None
+    document = load_yaml(text, source)
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -74,6 +82,19 @@ def settings_from_yaml(text: str, source: str = "config") -> dict[str, Any]:
                 raise ConfigError(f"{source}: {unknown(f'setting in {group}', name, names)}")
         settings.update(values)
     return settings
+
+
+def load_yaml(text: str, source: str) -> Any:
+    """What a YAML text of settings holds.
+
+    Raises:
+        ConfigError: the text is not YAML, or a key stands twice in one place.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{source}: not valid YAML: {reason}") from None
 
 
 def _misplaced(source: str, name: object) -> ConfigError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -49,19 +50,24 @@ class RunDirectory:
             UserError: a run is already there, or the directory cannot be written.
         """
         directory = cls(path_of(config))
-        if directory.config_path.exists() and not directory.stillborn():
-            status = directory.manifest().get("status", "unfinished")
-            raise UserError(
-                f"{directory.path} already holds a run ({status}): add --resume to go on with it, "
-                "or choose another --out or --seed"
-            )
         try:
             directory.path.mkdir(parents=True, exist_ok=True)
+            # Locked before it looks: of two that start at once, the second sees the first's run.
             directory.lock()
+            directory._refuse_taken()
             write_atomically(directory.config_path, configfile.to_yaml(config))
         except OSError as error:
             raise UserError(f"cannot write run directory {directory.path}: {error}") from None
         return directory
+
+    def _refuse_taken(self) -> None:
+        if self.config_path.exists() and not self.stillborn():
+            status = self.manifest().get("status", "unfinished")
+            self.unlock()
+            raise UserError(
+                f"{self.path} already holds a run ({status}): add --resume to go on with it, "
+                "or choose another --out or --seed"
+            )
 
     @classmethod
     def reopen(cls, config: Config) -> RunDirectory:
@@ -74,17 +80,22 @@ class RunDirectory:
         if not directory.config_path.exists():
             raise UserError(f"nothing to resume in {directory.path}: drop --resume to start it")
         directory.lock()
-        earlier = directory.config()
-        # Where and how it runs may change between sittings; what is computed may not.
-        same = earlier.replace(**{name: config.flat()[name] for name in _RUNTIME})
-        if same != config:
-            now = config.flat()
-            name, was = next((k, v) for k, v in same.flat().items() if now[k] != v)
-            raise UserError(
-                f"cannot resume {directory.path}: it was started with {name} = {was}, "
-                f"now {name} = {now[name]}"
-            )
+        if difference := directory.difference(config):
+            directory.unlock()
+            raise UserError(f"cannot resume {directory.path}: {difference}")
         return directory
+
+    def difference(self, config: Config) -> str | None:
+        """The first setting in which the run here is another one than `config`; None if equal.
+
+        Where and how it runs may change between sittings; what is computed may not.
+        """
+        now = config.flat()
+        same = self.config().replace(**{name: now[name] for name in _RUNTIME})
+        if same == config:
+            return None
+        name, was = next((k, v) for k, v in same.flat().items() if now[k] != v)
+        return f"it was started with {name} = {was}, now {name} = {now[name]}"
 
     def config(self) -> Config:
         """The config the run was started with."""
@@ -97,12 +108,32 @@ class RunDirectory:
             UserError: another process is training into it.
         """
         handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        # A few tries, because `locked` of another process holds the lock for an instant.
+        for pause in (0.05, 0.2, 0.5, None):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                if pause is not None:
+                    time.sleep(pause)
+            else:
+                self._lock = handle
+                return
+        os.close(handle)
+        raise UserError(f"{self.path} is being written by another process")
+
+    def locked(self) -> bool:
+        """Whether a process, this one included, has the directory open for writing."""
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            handle = os.open(self.path / ".lock", os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
+            return True
+        finally:
             os.close(handle)
-            raise UserError(f"{self.path} is being written by another process") from None
-        self._lock = handle
+        return False
 
     def unlock(self) -> None:
         """Let the directory go."""

@@ -24,6 +24,7 @@ BUILT_IN = {
     "tasks": ("fog.cli.listing", "the paper's 41 tasks"),
     "variants": ("fog.cli.listing", "the named agents and ablations"),
     "train": ("fog.cli.train", "train one agent, with probes"),
+    "sweep": ("fog.cli.sweep", "train many: tasks x variants x seeds, restartable"),
 }
 
 
@@ -73,7 +74,8 @@ def _load(name: str) -> Command:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the `fog` command and return its exit code.
 
-    0 success, 2 bad input (one line on standard error), 3 the run diverged, 130 interrupted.
+    0 success, 1 not all of a sweep's runs finished, 2 bad input (one line on standard error),
+    3 the run diverged, 130 interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal, NoReturn
 
 from fog.config import GROUPS, Config
@@ -71,19 +71,29 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def add_settings(parser: argparse.ArgumentParser, defaults: Config) -> None:
+def add_settings(
+    parser: argparse.ArgumentParser,
+    defaults: Config,
+    *,
+    skip: Collection[str] = (),
+    hidden: bool = False,
+) -> None:
     """Add every setting of the config as a flag, with its resolved default in the help.
 
     Only flags that were given appear in the parsed namespace, so that a default is never mistaken
-    for a wish.
+    for a wish. Settings named in `skip` are left out; `hidden` keeps all of them out of the help.
     """
     for name, cls in GROUPS.items():
-        group = parser.add_argument_group(name, (cls.__doc__ or "").partition("\n")[0])
+        title = (cls.__doc__ or "").partition("\n")[0]
+        group = parser if hidden else parser.add_argument_group(name, title)
         for item in dataclasses.fields(cls):
+            if item.name in skip:
+                continue
             hint, default = hints(cls)[item.name], getattr(getattr(defaults, name), item.name)
             text = f"{item.metadata['help']} [{_shown(default)}]".replace("%", "%%")
             flag = "--" + item.name.replace("_", "-")
-            options: dict[str, Any] = {"default": argparse.SUPPRESS, "help": text}
+            options: dict[str, Any] = {"default": argparse.SUPPRESS}
+            options["help"] = argparse.SUPPRESS if hidden else text
             if hint is bool:
                 options["action"] = argparse.BooleanOptionalAction
             elif typing.get_origin(hint) is tuple:

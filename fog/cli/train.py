@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from fog import configfile, rundir, variants
 from fog.cli.parser import Parser, add_settings, settings
 from fog.config import Config
-from fog.errors import ConfigError
+from fog.errors import ConfigError, UserError
 from fog.schedule import Planned, timeline
 
 _SUMMARY = """Train one agent on one task, with probes on if asked, into its own run directory.
@@ -73,7 +74,12 @@ def train(argv: Sequence[str]) -> int:
     _announce(config, resume=actions.resume)
     from fog import training
 
-    run = training.train(config, resume=actions.resume, quiet=False)
+    try:
+        run = training.train(config, resume=actions.resume, quiet=False)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(f"the disk is full, the last checkpoint is kept: {error}") from None
     _conclude(run.status, run.directory, run.final_return, argv)
     return EXIT_CODES[run.status]
 

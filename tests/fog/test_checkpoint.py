@@ -31,6 +31,16 @@ def test_only_whole_checkpoints_appear_and_two_are_kept(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("partial-*"))
 
 
+def test_a_fault_while_saving_leaves_nothing_behind(tmp_path: Path) -> None:
+    def fault(home: Path) -> None:
+        fill(home)
+        raise RuntimeError("not about the disk")
+
+    with pytest.raises(RuntimeError, match="not about the disk"):
+        checkpoint.write(tmp_path, 40, fault)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [

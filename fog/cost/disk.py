@@ -1,0 +1,77 @@
+"""Bytes on disk of a finished run: its checkpoints, its tables, what probes recorded.
+
+While a checkpoint is written there is a third one for a moment: `peak_bytes`.
+"""
+
+from __future__ import annotations
+
+from fog.agents import NetworkSpec, Rule
+from fog.agents.update import metric_names
+from fog.checkpoint import KEPT
+from fog.config import Config
+from fog.cost.memory import FLOAT, ring_bytes, state_bytes
+from fog.cost.probes import PROBES, attached, probe_bytes
+from fog.cost.work import Work
+
+TENSOR_BYTES = 250
+"""What torch.save spends on the name and place of a tensor."""
+CHECKPOINT_BYTES = 16_000
+"""Noise generator (5 KB), seal, counters, headers and empty probe states of a checkpoint."""
+EVENT_BYTES = 70
+"""Of a row of events.csv; checkpoints are events."""
+EVAL_BYTES = 40
+"""Of a row of evals.csv."""
+NUMBER_BYTES = 19
+"""Of a number in train.csv: doubles are written with all their digits."""
+SCALAR_BYTES = 60
+"""Of one number in TensorBoard's event file."""
+FIXED_BYTES = 4_000
+"""config.yaml, manifest.json, headers of the tables."""
+
+
+def checkpoint_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
+    """One checkpoint at the end of the run: agent, replay, state of the probes."""
+    kept = min(config.replay.capacity, work.steps)
+    trained = len(spec.actor()) + len(spec.critic(work.deepest)) + len(spec.value(work.deepest))
+    tensors = 3 * trained + len(spec.critic(work.deepest))
+    agent = state_bytes(spec, work.deepest) + TENSOR_BYTES * tensors
+    finals = FLOAT * spec.obs_dim * (kept // episode_length)
+    replay = ring_bytes(kept, spec.obs_dim, spec.act_dim) + FLOAT * work.steps + finals
+    if config.replay.sampler in ("per", "cuer"):
+        replay += 2 * FLOAT * kept
+    return agent + replay + CHECKPOINT_BYTES + _probe_state_bytes(config, work, spec)
+
+
+def disk_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
+    """The whole run directory when the run has ended."""
+    kept = min(KEPT, work.checkpoints)
+    total = kept * checkpoint_bytes(config, work, spec, episode_length) + FIXED_BYTES
+    if config.replay.storage == "memmap":
+        total += ring_bytes(config.replay.capacity, spec.obs_dim, spec.act_dim)
+    evaluations = work.evaluations * config.run.eval_episodes
+    names = attached(config)
+    columns = 8 + len(metric_names(Rule.from_config(config, spec.act_dim))) + len(names)
+    total += EVAL_BYTES * evaluations + NUMBER_BYTES * columns * work.log_rows
+    total += EVENT_BYTES * (work.changes + work.checkpoints)
+    if config.runtime.tensorboard:
+        total += SCALAR_BYTES * (columns * work.log_rows + 2 * work.evaluations)
+    known = (name for name in names if name in PROBES)
+    return total + sum(probe_bytes(name, config, work, spec) for name in known)
+
+
+def peak_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
+    """The most that the run directory ever holds: a checkpoint more, while it is written."""
+    one = checkpoint_bytes(config, work, spec, episode_length)
+    return disk_bytes(config, work, spec, episode_length) + one
+
+
+def _probe_state_bytes(config: Config, work: Work, spec: NetworkSpec) -> int:
+    """The two probes that keep more than a counter: a history of draws, a batch."""
+    names = attached(config)
+    history, batch = 1024, 512
+    while history < work.steps:
+        history *= 2
+    total = 8 * history if "sample_counts" in names else 0
+    if "churn" in names:
+        total += FLOAT * batch * (spec.obs_dim + 2 * spec.act_dim + 1)
+    return total

@@ -1,0 +1,64 @@
+"""How often everything happens in a run, from its config alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fog.agents.lifecycle import ExpansionSchedule
+from fog.config import Config
+from fog.schedule import UpdateSchedule
+
+
+@dataclass(frozen=True)
+class Work:
+    """The amounts that cost time and space."""
+
+    steps: int
+    warmup_steps: int
+    updates: dict[int, int]
+    """Updates made with critics of each depth."""
+    changes: int
+    """Resets and expansions."""
+    evaluations: int
+    windows: tuple[int, ...]
+    """Environment steps at which a window ends."""
+    checkpoints: int
+    log_rows: int
+
+    @property
+    def total_updates(self) -> int:
+        """Updates at all depths."""
+        return sum(self.updates.values())
+
+    @property
+    def deepest(self) -> int:
+        """The largest depth that is reached."""
+        return max(self.updates)
+
+
+def work_of(config: Config) -> Work:
+    """The work of a whole run."""
+    run, end = config.run, config.run.steps
+    updates = UpdateSchedule(config.agent.replay_ratio, run.warmup_steps)
+    schedule = ExpansionSchedule.from_config(config)
+    resets = [at for at in config.lifecycle.reset_steps if at < end]
+    by_depth: dict[int, int] = {schedule.initial_depth: 0}
+    changes = len(resets)
+    for birth, death in zip([0, *resets], [*resets, end], strict=True):
+        lived = updates.total(death) - updates.total(birth)
+        edges = [0, *(at for at in schedule.at if at < lived), lived]
+        changes += len([at for at in schedule.at if at <= lived])
+        for k in range(len(edges) - 1):
+            depth = schedule.initial_depth + k
+            by_depth[depth] = by_depth.get(depth, 0) + edges[k + 1] - edges[k]
+    windows = (*range(run.window_steps, end, run.window_steps), end)
+    return Work(
+        steps=end,
+        warmup_steps=min(run.warmup_steps, end),
+        updates=by_depth,
+        changes=changes,
+        evaluations=-(-end // run.eval_every),
+        windows=windows,
+        checkpoints=(end - 1) // config.runtime.checkpoint_every + 1,
+        log_rows=-(-end // run.log_every) - run.warmup_steps // run.log_every,
+    )

@@ -1,0 +1,123 @@
+"""One run of a sweep: its config, the `fog train` command that makes it, and how far it has come.
+
+Everything about a run's state is read from its directory, so a sweep keeps no state of its own:
+killed and started again, it sees what is there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fog import checkpoint, rundir, variants
+from fog.config import Config
+from fog.rundir import RunDirectory
+from fog.schedule import UpdateSchedule
+
+JobStatus = Literal["new", "busy", "killed", "interrupted", "failed", "finished", "diverged"]
+"""`busy`: a process is writing it now. `killed`: it says it is running, but nobody writes it."""
+
+DONE = frozenset({"finished", "diverged"})
+"""Diverged is a result: starting it again would diverge again."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run. Plain data, so that an engine can send it to another machine."""
+
+    config: Config
+    flags: tuple[str, ...]
+    """Arguments of `fog train` that resolve to `config`, without `--resume`."""
+    home: Path
+    """Where relative paths start, and where the run's process starts."""
+
+    @classmethod
+    def of(
+        cls,
+        task: str,
+        variant: str,
+        seed: int,
+        scale: float,
+        settings: Mapping[str, Any],
+        home: Path | None = None,
+    ) -> Job:
+        """The run of a task, variant and seed; `settings` are not scaled.
+
+        Raises:
+            ConfigError: an unknown name, a wrong type or an impossible combination.
+        """
+        config = variants.resolve(task, variant, scale, seed=seed, **settings)
+        names = dict.fromkeys(("task", "variant", "seed", "scale", *settings))
+        flat = config.flat()
+        return cls(config, tuple(_flag(n, flat[n]) for n in names), home or Path.cwd())
+
+    @property
+    def label(self) -> str:
+        """The run's name in tables and messages."""
+        run = self.config.run
+        return f"{run.task} {run.variant} seed{run.seed}"
+
+    @property
+    def directory(self) -> Path:
+        """The run directory, absolute."""
+        return self.home / rundir.path_of(self.config)
+
+    @property
+    def log(self) -> Path:
+        """Where the run's process writes what `fog train` would print."""
+        return self.directory / "log.txt"
+
+    @property
+    def updates(self) -> int:
+        """Gradient updates of the whole run."""
+        schedule = UpdateSchedule(self.config.agent.replay_ratio, self.config.run.warmup_steps)
+        return schedule.total(self.config.run.steps)
+
+    @property
+    def weight(self) -> float:
+        """Rough work of the run, to start the longest first: updates by critic multiplications."""
+        network, agent = self.config.network, self.config.agent
+        # Narrow networks are all overhead, so width does not count alone.
+        layers = 1 + 2 * network.maximal_depth
+        per_update = layers * (network.width + 64) ** 2 * agent.batch_size
+        return float(self.updates * per_update * (2 if agent.backbone == "obac" else 1))
+
+    def command(self) -> list[str]:
+        """The command that starts the run, or goes on with it, as things stand now."""
+        resume = ["--resume"] if self.begun() else []
+        return [sys.executable, "-m", "fog", "train", *self.flags, *resume]
+
+    def begun(self) -> bool:
+        """Whether there is something to resume."""
+        directory = RunDirectory(self.directory)
+        return directory.config_path.exists() and not directory.stillborn()
+
+    def status(self) -> JobStatus:
+        """How the run stands, from its manifest and its lock."""
+        directory = RunDirectory(self.directory)
+        if directory.locked():
+            return "busy"
+        if not directory.config_path.exists():
+            return "new"
+        status = directory.manifest().get("status", "running")
+        if status == "running":
+            return "killed"
+        known: JobStatus = status
+        return known
+
+    def checkpoint_step(self) -> int:
+        """The environment step of the newest checkpoint, 0 if there is none."""
+        found = checkpoint.candidates(self.directory / "checkpoint")
+        return int(found[0].name) if found else 0
+
+
+def _flag(name: str, value: Any) -> str:
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no-{flag}"
+    if isinstance(value, tuple):
+        value = ",".join(str(item) for item in value) or "none"
+    return f"--{flag}={'none' if value is None else value}"

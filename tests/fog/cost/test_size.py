@@ -1,0 +1,114 @@
+"""Amounts, memory and disk against a real run and the real objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fog
+from fog.agents import NetworkSpec, build_agent
+from fog.checkpoint import candidates
+from fog.config import Config
+from fog.cost.disk import checkpoint_bytes, disk_bytes
+from fog.cost.memory import replay_bytes, state_bytes
+from fog.cost.probes import PROBES, attached, moments
+from fog.cost.work import Work, work_of
+from fog.probing import available
+from fog.replay import Replay, make_sampler
+from tests.training import tiny
+
+OBS, ACT, LENGTH = 3, 1, 200
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Work, Path]:
+    config = tiny(tmp_path_factory.mktemp("runs"), probes=("all",), tensorboard=True)
+    return config, work_of(config), fog.train(config).directory
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def test_everything_happens_as_often_as_counted(finished: tuple[Config, Work, Path]) -> None:
+    config, work, home = finished
+    events = pd.read_csv(home / "events.csv")
+    evals, train = pd.read_csv(home / "evals.csv"), pd.read_csv(home / "train.csv")
+    assert work.total_updates == train["updates"].iloc[-1]
+    assert work.changes == events["event"].isin(["reset", "expansion"]).sum()
+    assert work.checkpoints == (events["event"] == "checkpoint").sum()
+    assert work.evaluations == evals["env_step"].nunique()
+    assert work.log_rows == len(train)
+    assert len(work.windows) == len(list((home / "probes" / "sample_fit").iterdir()))
+    assert moments(config, work)["cadence"] == len(list((home / "probes" / "norms").iterdir()))
+
+
+def test_updates_are_counted_by_the_depth_they_are_made_with() -> None:
+    config = tiny(Path("nowhere"))
+    agent, found = build_agent(config, OBS, ACT), dict.fromkeys((2, 3, 4), 0)
+    # 260 updates with resets after 80 and 160 of them; expansions 30 and 60 after each birth.
+    for updates in (80, 80, 100):
+        for _ in range(updates):
+            if agent.expansion_due():
+                agent.expand()
+            agent.updates += 1
+            found[agent.depth] += 1
+        agent.reset()
+    assert work_of(config).updates == found
+
+
+def test_a_checkpoint_is_as_large_as_estimated(finished: tuple[Config, Work, Path]) -> None:
+    config, work, home = finished
+    spec = NetworkSpec.from_config(config, OBS, ACT)
+    actual = _size(candidates(home / "checkpoint")[0])
+    assert checkpoint_bytes(config, work, spec, LENGTH) == pytest.approx(actual, rel=0.1)
+
+
+def test_a_run_directory_is_about_as_large_as_estimated(
+    finished: tuple[Config, Work, Path],
+) -> None:
+    config, work, home = finished
+    spec = NetworkSpec.from_config(config, OBS, ACT)
+    assert disk_bytes(config, work, spec, LENGTH) == pytest.approx(_size(home), rel=0.3)
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "per"])
+def test_the_replay_takes_the_bytes_that_its_arrays_have(sampler: str) -> None:
+    config = tiny(Path("nowhere"), sampler=sampler, capacity=250)
+    capacity = config.replay.capacity
+    drawn = make_sampler(sampler, capacity=capacity, rng=np.random.default_rng(0))
+    replay = Replay(OBS, ACT, capacity, sampler=drawn)
+    replay.begin_episode(np.zeros(OBS))
+    for _ in range(config.run.steps):
+        replay.add(np.zeros(ACT), 0.0, np.zeros(OBS), False, False)
+    spare = replay._storage.finals.nbytes
+    priorities = drawn.array(0, 0)
+    tree = 0 if priorities is None else 8 * capacity * 16 / 15
+    actual = replay.nbytes - spare + replay.counts.nbytes + tree
+    assert replay_bytes(config, OBS, ACT) == pytest.approx(actual, abs=1)
+
+
+def test_a_replay_on_disk_takes_no_memory() -> None:
+    config = tiny(Path("nowhere"), storage="memmap")
+    assert replay_bytes(config, OBS, ACT) == 4 * config.run.steps
+
+
+@pytest.mark.parametrize("variant", ["sac", "fog"])
+def test_the_agent_takes_the_bytes_of_its_tensors(variant: str) -> None:
+    agent = build_agent(tiny(Path("nowhere"), variant), OBS, ACT)
+    tensors = agent.state_dict()
+    counters = [name for name in tensors if name.endswith(("/step", "/lr", "noise_generator"))]
+    actual = sum(tensor.nbytes for name, tensor in tensors.items() if name not in counters)
+    assert state_bytes(agent.spec, agent.depth) == actual
+
+
+def test_every_probe_of_this_project_has_a_price() -> None:
+    assert set(PROBES) == set(available())
+
+
+def test_options_of_a_probe_do_not_hide_it() -> None:
+    config = tiny(Path("nowhere"), probes=("critic_loss:raw", "norms"))
+    assert attached(config) == ["critic_loss", "norms"]
