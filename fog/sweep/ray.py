@@ -28,6 +28,8 @@ from fog.sweep.request import Request, request_of
 _OBJECT_STORE = 100_000_000
 """Bytes for Ray's own objects on this machine: exit codes are all that is ever stored."""
 _POLL_SECONDS = 0.2
+_ATTEMPTS = 3
+"""Ray gives up on starting if one of its processes takes 15 s to come, as on a busy machine."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -48,32 +50,41 @@ def make(options: argparse.Namespace, jobs: Sequence[Job]) -> RayEngine:
 
 
 def _connect(address: str | None) -> None:
-    # Read when Ray is imported. It would send statistics of its use to its makers, and give up on a
-    # busy machine after half a minute.
+    # Ray would send statistics of its use to its makers.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")
     try:
         import ray
     except ImportError:
         raise missing("ray", "Ray") from None
     if address is not None:
         _check_address(address)
-    local: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE}
     # Ray takes over SIGTERM, on which a sweep saves its runs.
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(
-            address=address or "local",
-            log_to_driver=False,
-            logging_level="ERROR",
-            **({} if address else local),
-        )
-    except Exception as error:  # Ray raises bare ones
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        what = f"reach the Ray cluster at {address}" if address else "start a Ray cluster here"
-        raise UserError(f"cannot {what}: {lines[0]}") from None
+        for attempt in reversed(range(_ATTEMPTS if address is None else 1)):
+            try:
+                _init(address)
+                return
+            except Exception as error:  # Ray raises bare ones
+                ray.shutdown()
+                if attempt == 0:
+                    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                    what = f"reach the Ray cluster at {address}" if address else "start Ray here"
+                    raise UserError(f"cannot {what}: {said}") from None
     finally:
         signal.signal(signal.SIGTERM, handler)
+
+
+def _init(address: str | None) -> None:
+    import ray
+
+    local = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE}
+    ray.init(
+        address=address or "local",
+        log_to_driver=False,
+        logging_level="ERROR",
+        **({} if address else local),
+    )
 
 
 def _check_address(address: str) -> None:
