@@ -20,6 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fog import machine
 from fog.agents import Batch, NetworkSpec, build_agent
+from fog.agents.rule import picks
 from fog.cost import Estimate, RunCost, estimate
 from fog.cost.assumptions import COMPILE_SECONDS, COMPILED
 from fog.cost.dimensions import dimensions
@@ -67,7 +68,7 @@ def flops_section() -> str:
             row = [variant, str(depth)]
             for task in TASKS:
                 spec = NetworkSpec.from_config(config, *dimensions(task))
-                ours = total_flops(spec, depth, config.agent.batch_size)
+                ours = total_flops(spec, depth, config.agent.batch_size, picks(config))
                 torchs = counted_by_torch(spec, variant, depth, task)
                 row += [f"{ours / 1e9:.3f}", f"{torchs / 1e9:.3f}{'' if ours == torchs else ' !'}"]
             rows.append(row)
@@ -80,7 +81,7 @@ def terms_section() -> str:
     """Where the FLOPs of FoG's largest update go."""
     config = paper("fog", TASKS[0])
     spec = NetworkSpec.from_config(config, *dimensions(TASKS[0]))
-    counted = update_flops(spec, 4, config.agent.batch_size)
+    counted = update_flops(spec, 4, config.agent.batch_size, picks(config))
     whole = sum(counted.values())
     return table(
         ["term", "why", "GFLOP", "share"],

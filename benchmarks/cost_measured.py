@@ -9,7 +9,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,12 +21,15 @@ import torch
 from fog.agents import Batch, build_agent
 from fog.config import Config
 from fog.cost import estimate
+from fog.cost.peak import peak_bytes
 from fog.device import prepare
 from fog.sweep.job import Job
 from fog.sweep.process import environment
 from fog.variants import resolve
 
 OBS, ACT, BATCH = 24, 6, 256
+POLL = 0.05
+"""Seconds between two looks at the memory of another process."""
 SHAPES = (
     ("sac", 64, 1),
     ("sac", 128, 1),
@@ -62,10 +68,11 @@ def _compare(variant: str, width: int, depth: int) -> dict[str, float]:
     batch = _batch()
     agents = [build_agent(config, OBS, ACT, "cpu", how) for how in (False, True)]
     agents[0].update(batch).finite  # noqa: B018 - waits
-    before, began = _peak(), time.process_time() + _children()
-    agents[1].update(batch).finite  # noqa: B018
+    before, began = peak_bytes(), time.process_time() + _children()
+    with _compilers() as compilers:
+        agents[1].update(batch).finite  # noqa: B018
     compiling = time.process_time() + _children() - began
-    after = _peak()
+    after = peak_bytes()
     spent: list[list[float]] = [[], []]
     ends = time.perf_counter() + 8
     while time.perf_counter() < ends or len(spent[0]) < 5:
@@ -74,12 +81,11 @@ def _compare(variant: str, width: int, depth: int) -> dict[str, float]:
             agent.update(batch).finite  # noqa: B018
             times.append(time.process_time() - began)
     eager, fast = (1000 * statistics.median(times) for times in spent)
-    compiler = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return {
         "eager": eager,
         "compiled": fast,
         "seconds": compiling,
-        "megabytes": (after - before + compiler) / 1e6,
+        "megabytes": (after - before + max(compilers)) / 1e6,
     }
 
 
@@ -93,8 +99,38 @@ def _batch() -> Batch:
     return Batch(random(OBS), random(ACT), random(), ones, random(OBS), ones)
 
 
-def _peak() -> int:
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+@contextmanager
+def _compilers() -> Iterator[list[int]]:
+    """Collects the bytes that all processes below this one hold, several times a second."""
+    seen, stop = [0], threading.Event()
+
+    def look() -> None:
+        while not stop.wait(POLL):
+            seen.append(sum(map(peak_bytes, _below(os.getpid()))))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        watcher.join()
+
+
+def _below(pid: int) -> set[int]:
+    """The processes that a process has started, and those that they have."""
+    ours = Path("/proc/self/cmdline").read_bytes()
+    parents: dict[int, int] = {}
+    for home in Path("/proc").glob("[0-9]*"):
+        # Those that end meanwhile, and for a moment a new one is still this one's twin in memory.
+        with suppress(OSError):
+            if (home / "cmdline").read_bytes() != ours:
+                status = (home / "status").read_text()
+                parents[int(home.name)] = int(status.partition("PPid:")[2].split()[0])
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
 
 
 def _children() -> float:
@@ -149,7 +185,11 @@ def _verify(job: Job) -> Verified:
     process = subprocess.Popen(
         job.command(), env=environment(job), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    _, status, used = os.wait4(process.pid, 0)
+    memory = 0
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        memory = max(memory, peak_bytes(process.pid))
+        time.sleep(POLL)
+    _, status, used = ended
     wall = time.perf_counter() - began
     if status:
         raise SystemExit(f"{job.label} failed; run it by hand: fog train {' '.join(job.flags)}")
@@ -158,7 +198,7 @@ def _verify(job: Job) -> Verified:
         f"{job.config.run.task} {job.config.run.variant}, width {job.config.network.width}",
         cost.updates,
         (cost.seconds, float(cost.memory_bytes), float(cost.disk_bytes)),
-        (used.ru_utime + used.ru_stime, 1024.0 * used.ru_maxrss, float(size)),
+        (used.ru_utime + used.ru_stime, float(memory), float(size)),
         wall,
     )
 

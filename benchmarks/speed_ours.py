@@ -110,6 +110,7 @@ def filled_replay(contender: Contender) -> Replay:
 
 _ADDED = {torch.ops.aten.addmm.default, torch.ops.aten.baddbmm.default}
 _BARE = {torch.ops.aten.mm.default, torch.ops.aten.bmm.default}
+_PICKED = torch.ops.fog.picked_product.default
 
 
 class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -135,6 +136,10 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func in _ADDED or func in _BARE:
             left, right = args[1:3] if func in _ADDED else args[:2]
             self.found.append((left, right, result))
+        elif func == _PICKED:
+            rows, weights, border = args
+            for part, weight in zip((slice(border), slice(border, None)), weights, strict=True):
+                self.found.append((rows[part], weight, result[part]))
         return result
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 SCORES = ("gradient", "activation")
-TAUS = (0.025, 0.1)
+TAUS = (0.0, 0.025, 0.1)
+"""Thresholds of the tables; 0 counts exact zeros."""
 
 
 def dormant_ratios(
@@ -38,6 +39,21 @@ def dormant_ratios(
     table = dormancy[keys].assign(neurons=counts[:, 0], dormant=counts[:, 1])
     sums = table.groupby(keys, sort=False, dropna=False)[["neurons", "dormant"]].sum()
     return sums.assign(ratio=sums["dormant"] / sums["neurons"]).reset_index()
+
+
+def lasting_layers(dormancy: pd.DataFrame, kind: str = "expansion") -> pd.DataFrame:
+    """Measurements around events of one kind, of the layers that exist before and after.
+
+    An expansion adds neurons that are active at birth, which lowers the ratio of a network although
+    no old neuron was revived. What is left here shows what happened to the old ones.
+
+    Args:
+        dormancy: `Runs.dormancy`.
+        kind: `expansion` or `reset`.
+    """
+    around = dormancy[dormancy["phase"].isin([f"before {kind}", f"after {kind}"])]
+    names = ["run", "env_step", "network", "layer", "member"]
+    return around[around.groupby(names)["phase"].transform("nunique") == 2]
 
 
 def event_changes(ratios: pd.DataFrame, kind: str = "expansion") -> pd.DataFrame:

@@ -91,6 +91,16 @@ def newest_valid(root: Path, warn: Warn) -> Path | None:
     return None
 
 
+def forget_newer(home: Path) -> None:
+    """Delete the checkpoints after `home`, which were refused and from which a run has gone back.
+
+    By their higher step they would count as the newest, and be kept in place of good ones.
+    """
+    for later in candidates(home.parent):
+        if later.name > home.name:
+            shutil.rmtree(later)
+
+
 def verify(path: Path) -> str | None:
     """What is wrong with a checkpoint, or None."""
     try:

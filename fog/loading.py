@@ -13,7 +13,7 @@ from fog.rundir import RunDirectory
 def load_agent(path: str | Path) -> Agent:
     """The agent of a run as its newest checkpoint has it, on the CPU.
 
-        action = fog.load_agent("runs/cartpole-swingup/fog/seed0").act(obs, deterministic=True)
+        action = fog.load_agent("runs/cartpole-swingup/fog/seed0").act(obs)
 
     Raises:
         UserError: the directory holds no run, or no checkpoint yet.

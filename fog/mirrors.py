@@ -28,8 +28,8 @@ class TensorBoard:
     def __init__(self, directory: Path, resumed_at: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        purge = resumed_at + 1 if resumed_at else None
-        self._writer = SummaryWriter(str(directory), purge_step=purge)
+        # Also from step 0: a run that was killed before its first checkpoint starts over.
+        self._writer = SummaryWriter(str(directory), purge_step=resumed_at + 1)
 
     def log(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
         """Write scalars."""

@@ -51,9 +51,9 @@ def adamw_(
     if torch.compiler.is_compiling():
         bias1 = 1 - torch.pow(BETA1, state.step.double())
         bias2 = 1 - torch.pow(BETA2, state.step.double())
-        size = (state.lr / bias1).float()
+        size = _once((state.lr / bias1).float())
         keep = 1 - weight_decay * state.lr
-        root = bias2.sqrt().float()
+        root = _once(bias2.sqrt().float())
         for name in names:
             mean, square, grad = state.mean[name], state.square[name], grads[name]
             new_mean = torch.lerp(mean, grad, 1 - BETA1)
@@ -79,6 +79,15 @@ def adamw_(
         amsgrad=False,
         maximize=False,
     )
+
+
+def _once(scalar: Tensor) -> Tensor:
+    """The same number, which the compiler then computes once and not for every parameter.
+
+    It writes what a scalar is made of, powers and roots, into each loop that reads the scalar; only
+    the result of a reduction, if it is no tiny one, gets a place of its own.
+    """
+    return scalar.expand(16).amax()
 
 
 @torch.no_grad()

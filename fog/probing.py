@@ -192,7 +192,7 @@ class Probes:
             for name in self._probes
         }
         self.seconds = dict.fromkeys(self._probes, 0.0)
-        """Time spent in each probe since the start of this process."""
+        """Time spent in each probe since the start of the run, over all resumes."""
         self._listeners = {
             hook: [
                 probe for probe in probes if getattr(type(probe), hook) is not getattr(Probe, hook)
@@ -243,7 +243,7 @@ class Probes:
         self._call("on_end")
 
     def save(self, directory: Path) -> None:
-        """Write every probe's random stream and state into a checkpoint."""
+        """Write every probe's random stream, state and time spent into a checkpoint."""
         for name, probe in self._probes.items():
             home = directory / name
             home.mkdir(parents=True)
@@ -251,7 +251,8 @@ class Probes:
             arrays = {key: at for key, at in state.items() if isinstance(at, np.ndarray)}
             plain = {key: at for key, at in state.items() if key not in arrays}
             rng = seeding.get_state(self._views[name].rng)
-            save_json(home / "state.json", {"rng": rng, "plain": plain})
+            spent = self.seconds[name]
+            save_json(home / "state.json", {"rng": rng, "plain": plain, "seconds": spent})
             np.savez(home / "arrays.npz", allow_pickle=False, **arrays)
 
     def load(self, directory: Path) -> None:
@@ -264,3 +265,5 @@ class Probes:
             with np.load(home / "arrays.npz", allow_pickle=False) as arrays:
                 probe.load_state(document["plain"] | dict(arrays))
             seeding.set_state(self._views[name].rng, document["rng"])
+            # Checkpoints of earlier versions do not know it.
+            self.seconds[name] = document.get("seconds", 0.0)

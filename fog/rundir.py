@@ -14,11 +14,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from fog import configfile, tasks
+from fog import checkpoint, configfile, tasks
 from fog.config import Config
 from fog.errors import UserError
 
 Status = Literal["running", "interrupted", "finished", "diverged", "failed"]
+
+
+class BusyError(UserError):
+    """Another process is writing the run. Nothing is wrong: the same command may work later."""
+
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h
 
 
 def path_of(config: Config) -> Path:
@@ -105,7 +111,7 @@ class RunDirectory:
         """Take the directory for this process; released when the process ends, however it ends.
 
         Raises:
-            UserError: another process is training into it.
+            BusyError: another process is training into it.
         """
         handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         # A few tries, because `locked` of another process holds the lock for an instant.
@@ -119,7 +125,7 @@ class RunDirectory:
                 self._lock = handle
                 return
         os.close(handle)
-        raise UserError(f"{self.path} is being written by another process")
+        raise BusyError(f"{self.path} is being written by another process")
 
     def locked(self) -> bool:
         """Whether a process, this one included, has the directory open for writing."""
@@ -152,9 +158,13 @@ class RunDirectory:
         return document
 
     def stillborn(self) -> bool:
-        """Whether the run failed before its first step, for want of a package say."""
+        """Whether the run failed before its first step, for want of a package say.
+
+        Never if it has a checkpoint: then something can be resumed, whatever the manifest says.
+        """
         manifest = self.manifest()
-        return manifest.get("status") == "failed" and manifest.get("env_step") == 0
+        failed = manifest.get("status") == "failed" and manifest.get("env_step") == 0
+        return failed and not checkpoint.candidates(self.checkpoint_path)
 
     def update_manifest(self, **entries: Any) -> None:
         """Set entries of the manifest, atomically."""

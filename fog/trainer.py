@@ -142,9 +142,7 @@ class Trainer:
         self.metrics.sums = state["metric_sums"]
         self.metrics.updates = state["metric_updates"]
         seeding.set_state(self.explore, state["explore"])
-        self.recorder = Recorder(
-            self.directory, self.config, self.progress.env_step, state["offsets"]
-        )
+        self.recorder = Recorder(self.directory, self.config, state["env_step"], state["offsets"])
         self.obs, _ = self.env.reset(options={"episode": self.episode})
         for action in self.replay.partial_episode_actions():
             self.obs, *_ = self.env.step(action)
@@ -160,8 +158,10 @@ class Trainer:
 
     def loop(self, stop: StopRequest) -> Status:
         """Train until the end, or until asked to stop."""
-        self.probes.start()
         steps, every = self.config.run.steps, self.config.runtime.checkpoint_every
+        if self.progress.env_step == steps:
+            return "finished"  # killed after its last save: the probes have had their end
+        self.probes.start()
         self._clock = (time.perf_counter(), self.progress.env_step, self.agent.total_updates)
         while self.progress.env_step < steps:
             self._step()
@@ -194,7 +194,7 @@ class Trainer:
             size = self.env.action_space.shape
             action = self.explore.uniform(-1.0, 1.0, size).astype(np.float32)
         else:
-            action = self.agent.act(self.obs, deterministic=False, rng=self.explore)
+            action = self.agent.act(self.obs, rng=self.explore)
         self.obs, reward, terminated, truncated, _ = self.env.step(action)
         try:
             added = self.replay.add(action, float(reward), self.obs, terminated, truncated)

@@ -87,6 +87,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
                 trainer.start()
             else:
                 trainer.restore(home)
+                checkpoint.forget_newer(home)
             status = trainer.loop(stop)
             if status == "finished" and config.runtime.video_episodes:
                 video.film(trainer.agent, config, directory.path / "videos")
@@ -102,7 +103,8 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
             trainer.close()
         report.close()
         final = None if trainer is None else trainer.last_eval
-        steps = 0 if trainer is None else trainer.progress.env_step
+        # A start that failed has lost nothing: the run still stands at its checkpoint.
+        steps = initial if trainer is None else max(initial, trainer.progress.env_step)
         directory.update_manifest(
             status=status, reason=reason, env_step=steps, final_return=final, ended=timestamp()
         )

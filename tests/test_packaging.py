@@ -22,7 +22,7 @@ CONSTRAINTS = {
 }
 ENVIRONMENT = yaml.safe_load((ROOT / "environment.yml").read_text())
 # Installed on demand only, so they are not part of the tested set.
-ON_DEMAND = {"ray", "slurm", "wandb", "humanoid"}
+ON_DEMAND = {"wandb", "humanoid"}
 REQUIREMENTS = [
     Requirement(text)
     for text in [
@@ -71,4 +71,5 @@ def test_the_conda_environment_is_the_same_install() -> None:
 
 
 def test_extras_for_what_not_everyone_needs() -> None:
-    assert {"humanoid", "ray", "slurm", "wandb", "dev"} <= set(PROJECT["optional-dependencies"])
+    extras = {"humanoid", "ray", "slurm", "sb3", "wandb", "dev"}
+    assert extras <= set(PROJECT["optional-dependencies"])

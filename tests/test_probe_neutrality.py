@@ -83,6 +83,8 @@ def test_an_interrupted_run_records_the_same_tables(tmp_path: Path, pair) -> Non
         assert parts[0] == parts[1], name
         pd.testing.assert_frame_equal(_read(whole, name), _read(cut, name), check_exact=True)
     assert_same_run(whole, cut)
+    spent = pd.read_csv(cut / "train.csv").filter(like="probe_seconds.").dropna()
+    assert len(spent) > 1 and (spent.diff().iloc[1:] >= 0).all(axis=None), "clocks went back"
 
 
 class Idle(Probe):

@@ -8,7 +8,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fog.events import EnvStep, Episode, Facts, Memory, Probe, Subject, Update
+from fog.events import (
+    Change,
+    ChangeKind,
+    EnvStep,
+    Episode,
+    Facts,
+    Memory,
+    Phase,
+    Probe,
+    Subject,
+    Update,
+)
 from fog.probing import Probes, Progress, load
 
 
@@ -52,7 +63,8 @@ class Observer:
         self.probes.start()
 
     def added(self, event: EnvStep) -> None:
-        """A transition was added."""
+        """A transition was added, the one of environment step `event.id + 1`."""
+        self.progress.env_step = event.id + 1
         self.probes.env_step(event)
 
     def advance(self, env_step: int, updates: int, ids: NDArray[np.int64] | None = None) -> None:
@@ -72,6 +84,17 @@ class Observer:
         if window > self._window and self._memory.size:
             self._window = window
             self.probes.window()
+
+    def change(self, kind: ChangeKind, phase: Phase) -> None:
+        """The networks are about to be ("before"), or have just been ("after"), reset or expanded.
+
+        Probes compare the two sides, so each call with "before" needs one with "after".
+
+        Args:
+            kind: "reset" or "expansion".
+            phase: "before" or "after".
+        """
+        self.probes.change(Change(kind, phase))
 
     def evaluated(self, episodes: list[Episode]) -> None:
         """Evaluation episodes were played."""

@@ -124,7 +124,7 @@ class ProbeCallback(BaseCallback):  # type: ignore[misc]
         window_steps: width of an insertion window; None is a tenth of the run, as in the paper.
         seed: of the probes' own random streams.
         eval_env: a Gymnasium environment to evaluate in.
-        eval_every: environment steps between evaluations; None is a twentieth of a window.
+        eval_every: environment steps between evaluations; None is half a window.
         eval_episodes: episodes per evaluation.
     """
 
@@ -170,20 +170,28 @@ class ProbeCallback(BaseCallback):  # type: ignore[misc]
         self.observer.start()
 
     def _on_rollout_start(self) -> None:
-        ids = self._memory.notice()
-        self.observer.advance(self._memory.added, self.model._n_updates, ids)
+        self._advance()
         if self._eval_env is not None and self._memory.added >= self._next_eval:
             self._next_eval = self._memory.added + (self._eval_every or 1)
             self.observer.evaluated([self._play() for _ in range(self._eval_episodes)])
 
     def _on_step(self) -> bool:
+        # SB3 stores a step's transition after this call: what is told here are those before it.
+        self._tell_added()
         return True
 
     def _on_training_end(self) -> None:
-        ids = self._memory.notice()
-        self.observer.advance(self._memory.added, self.model._n_updates, ids)
+        self._advance()
         self.observer.end()
         self._memory.release()
+
+    def _advance(self) -> None:
+        self._tell_added()
+        self.observer.advance(self._memory.added, self.model._n_updates, self._memory.drawn())
+
+    def _tell_added(self) -> None:
+        for event in self._memory.arrived():
+            self.observer.added(event)
 
     def _play(self) -> Episode:
         env, model = self._eval_env, self.model

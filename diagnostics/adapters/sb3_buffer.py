@@ -12,7 +12,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 from fog.errors import UserError
-from fog.events import TransitionBatch
+from fog.events import EnvStep, TransitionBatch
 
 IntArray = NDArray[np.int64]
 
@@ -47,20 +47,28 @@ class BufferMemory:
         """Draws since the probes were attached, by transition."""
         return self._counts[: self.added]
 
-    def notice(self) -> IntArray | None:
-        """Take in what was added and drawn since the last call; the ids drawn, by update."""
+    def arrived(self) -> Iterator[EnvStep]:
+        """Take in what was added since the last call, one by one; call it after every step."""
         buffer = self._buffer
-        self.added += (buffer.pos - self._position) % buffer.buffer_size
-        self._position = buffer.pos
-        if self.added > len(self._counts):
-            grown = np.zeros(max(self.added, 2 * len(self._counts)), np.int32)
-            grown[: len(self._counts)] = self._counts
-            self._counts = grown
+        while self._position != buffer.pos:
+            row, transition = self._position, self.added
+            self._position = (row + 1) % buffer.buffer_size
+            self.added += 1
+            if self.added > len(self._counts):
+                grown = np.zeros(2 * len(self._counts), np.int32)
+                grown[: len(self._counts)] = self._counts
+                self._counts = grown
+            truncated = bool(buffer.timeouts[row, 0])
+            terminated = bool(buffer.dones[row, 0]) and not truncated
+            yield EnvStep(transition, float(buffer.rewards[row, 0]), terminated, truncated)
+
+    def drawn(self) -> IntArray | None:
+        """Take in what was drawn since the last call; the ids, one row for each update."""
         if not self._drawn:
             return None
         # Nothing is added between the draws and this call, so rows still mean the same ids.
         newest = self.added - 1
-        ids: IntArray = newest - (newest - np.stack(self._drawn)) % buffer.buffer_size
+        ids: IntArray = newest - (newest - np.stack(self._drawn)) % self._buffer.buffer_size
         self._drawn.clear()
         np.add.at(self._counts, ids.ravel(), np.int32(1))
         return ids

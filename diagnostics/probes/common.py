@@ -49,6 +49,8 @@ class Cadence:
     """Due at the first update, and then in each new stretch of `window / per_window` steps."""
 
     def __init__(self, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
+        if per_window < 1:
+            raise ValueError("per_window must be at least 1")
         self._per_window = per_window
         self.next = 0
         """Environment step from which the next measurement is due; belongs into the state."""

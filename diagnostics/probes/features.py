@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from diagnostics.probes.common import noise, record, sample_ids
-from fog.events import Probe, Update, View
+from fog.events import Change, Probe, Update, View
 
 
 class Features(Probe):
@@ -32,6 +32,18 @@ class Features(Probe):
 
     def on_update(self, view: View, event: Update) -> None:
         """Take a snapshot when one is due."""
+        self._take_if_due(view)
+
+    def on_change(self, view: View, event: Change) -> None:
+        """With less than one update per step, one may be due that no update has met yet."""
+        if event.phase == "before":
+            self._take_if_due(view)
+
+    def on_end(self, view: View) -> None:
+        """The last one, if the last step made no update."""
+        self._take_if_due(view)
+
+    def _take_if_due(self, view: View) -> None:
         due = sum(view.env_step >= round(share * view.facts.steps) for share in self._at)
         if due > self._taken:
             self._taken = due

@@ -84,6 +84,9 @@ def _compare(view: View, episode: Episode) -> _Compared:
 
 
 def _horizon(discount: float, length: int) -> int:
+    # Without discounting what follows a truncation never fades, and only the half is left.
+    if discount == 1.0:
+        return length // 2
     enough = 1 if discount == 0.0 else ceil(log(_TAIL) / log(discount))
     return min(enough, length // 2)
 

@@ -18,8 +18,9 @@ class SampleCounts(Probe):
     """Snapshots of the replay's exact counts at the end of each window.
 
     The expectation is exact for `uniform` and `decay`: it uses the draws that were really made
-    after each addition (warm-up and replay ratio included), see `diagnostics.expectation`. For
-    other samplers, whose law depends on the losses, it is left open.
+    after each addition (warm-up and replay ratio included), see `diagnostics.expectation`. It is
+    left open for other samplers, whose law is itself random: that of `per` follows the losses, that
+    of `cuer` its own past draws.
 
     Args:
         bins: rows of the summary; each holds equally many neighbouring transitions.

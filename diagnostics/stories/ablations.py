@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 
 from diagnostics import statistics
 from diagnostics.curves import mean_curves
-from diagnostics.dormant import dormant_ratios, event_changes
+from diagnostics.dormant import SCORES, TAUS, dormant_ratios, event_changes, lasting_layers
 from diagnostics.embedding import Embedding, Settings, embed
 from diagnostics.plots.curves import Plot, curves
 from diagnostics.plots.embedding import tsne_panels
@@ -109,30 +111,46 @@ def dormancy(
     )
 
 
-def dormancy_at_expansions(
-    page: Page, *, tau: float = 0.1, network: str = "online"
-) -> pd.DataFrame:
-    """The dormant ratio just before and just after expansions, on the same batch."""
+def dormancy_at_expansions(page: Page, *, network: str = "online") -> pd.DataFrame:
+    """The dormant ratio just before and just after expansions, on the same batch.
+
+    One row per task, label, score and threshold: of all layers that exist at the moment, and of
+    those alone that exist on both sides of the expansion ("old layers").
+    """
     page.main_task("dormancy")
+    measured = page.runs.dormancy
+    measured = measured[measured["network"] == network]
+    old = lasting_layers(measured)
     rows = []
-    for score in ("gradient", "activation"):
-        changes = event_changes(dormant_ratios(page.runs.dormancy, score=score, tau=tau))
-        changes = changes[changes["network"] == network]
+    for score, tau in product(SCORES, TAUS):
+        every, lasting = (
+            event_changes(dormant_ratios(table, score=score, tau=tau)) for table in (measured, old)
+        )
+        names = ["task", "label", "run", "env_step", "network"]
+        changes = every.merge(lasting, on=names, suffixes=("", "_old"))
         for (task, label), cells in changes.groupby(["task", "label"], sort=False):
             rows.append(
                 {
                     "task": task,
                     "variant": paper_name(str(label)),
                     "score": score,
+                    "tau": tau,
                     "expansions": len(cells),
-                    "before (%)": 100 * cells["before"].mean(),
-                    "after (%)": 100 * cells["after"].mean(),
-                    "fell in (%)": 100 * (cells["after"] < cells["before"]).mean(),
+                    **_fall(cells["before"], cells["after"]),
+                    **_fall(cells["before_old"], cells["after_old"], "old layers "),
                 }
             )
     if not rows:
         raise MissingDataError(f"no run in {page.source} measured dormancy around an expansion")
     return pd.DataFrame(rows)
+
+
+def _fall(before: pd.Series, after: pd.Series, of: str = "") -> dict[str, float]:
+    return {
+        f"{of}before (%)": 100 * before.mean(),
+        f"{of}after (%)": 100 * after.mean(),
+        f"{of}fell in (%)": 100 * (after < before).mean(),
+    }
 
 
 def snapshots(runs: Runs, at: float) -> dict[str, pd.DataFrame]:

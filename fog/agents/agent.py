@@ -92,18 +92,18 @@ class Agent:
     def act(
         self,
         obs: NDArray[np.floating],
-        deterministic: bool = False,
+        deterministic: bool | None = None,
         rng: np.random.Generator | None = None,
     ) -> NDArray[np.float32]:
         """Actions in [-1, 1] for one observation (obs_dim,) or several (n, obs_dim).
 
         Args:
             obs: observations.
-            deterministic: take tanh of the mean; otherwise sample.
+            deterministic: take tanh of the mean, or sample; by default sample if `rng` is given.
             rng: source of the sampling noise.
 
         Raises:
-            ValueError: sampling without `rng`, or an observation of another size.
+            ValueError: `deterministic=False` without `rng`, or an observation of another size.
         """
         array = np.asarray(obs, dtype=np.float32)
         if array.ndim not in (1, 2) or array.shape[-1] != self.spec.obs_dim:
@@ -111,8 +111,8 @@ class Agent:
                 f"obs has shape {array.shape}, expected ({self.spec.obs_dim},) with or without "
                 "a leading dimension"
             )
-        if rng is None and not deterministic:
-            raise ValueError("sampling an action needs rng; pass one, or deterministic=True")
+        if rng is None and deterministic is False:
+            raise ValueError("sampling an action needs rng; pass one, or drop deterministic=False")
         with torch.inference_mode():
             inputs = torch.from_numpy(array.reshape(-1, self.spec.obs_dim)).to(self.device)
             rule = self.rule
@@ -210,6 +210,8 @@ class Agent:
     def load_state_dict(self, tensors: Mapping[str, Tensor], counters: Mapping[str, int]) -> None:
         """Restore exactly what `state_dict` and `counters` returned, depth included.
 
+        Only the noise of an agent from another kind of device, CPU or CUDA, is drawn anew.
+
         Raises:
             UserError: the tensors belong to an agent of another size.
         """
@@ -217,10 +219,18 @@ class Agent:
         check_fits(parameters, self.spec)
         moved = {name: tensor.to(self.device, copy=True) for name, tensor in parameters.items()}
         self._set_state(unflatten(moved))
-        self._noise.set_state(tensors[_NOISE].cpu())
         self.updates = counters["updates"]
         self.total_updates = counters["total_updates"]
         self.resets = counters["resets"]
+        self._restore_noise(tensors[_NOISE].cpu())
+
+    def _restore_noise(self, state: Tensor) -> None:
+        if state.shape == self._noise.get_state().shape:
+            self._noise.set_state(state)
+        else:
+            # The stream of another kind of device has no continuation here, so a new one begins.
+            seed = integer_seed(self.config.run.seed, "noise", self.total_updates)
+            self._noise.manual_seed(seed)
 
     def _newborn(self) -> State:
         rng = generator(self.config.run.seed, "init", self.resets)

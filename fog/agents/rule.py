@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fog.config import Config
 from fog.networks import Activation
+from fog.networks.picked import PAYS_FROM
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Rule:
     bc_weight: float
     expectile: float
     mixed_precision: bool
+    picks: bool
+    """Whether the actor's gradient goes back through each row's smaller twin only."""
 
     @classmethod
     def from_config(cls, config: Config, act_dim: int) -> Rule:
@@ -42,4 +45,15 @@ class Rule:
             bc_weight=agent.bc_weight,
             expectile=agent.expectile,
             mixed_precision=config.runtime.precision == "bfloat16",
+            picks=picks(config),
         )
+
+
+def picks(config: Config) -> bool:
+    """Whether the twin that the minimum did not pick is left out of the actor's gradient.
+
+    The values are the same to rounding. It takes a CPU as well, which the update looks at itself:
+    a GPU would have to wait for the border between the twins.
+    """
+    wide = config.network.width >= PAYS_FROM
+    return wide and config.agent.pessimism == 1.0 and config.runtime.precision == "float32"

@@ -29,6 +29,7 @@ from fog.networks.backward import (
     critic_values,
     critic_weight_gradients,
 )
+from fog.networks.picked import picked_action_gradient
 from fog.optim import adamw_, polyak_
 from fog.replay.batch import Batch
 
@@ -194,8 +195,11 @@ def _actor_step(
     value = losses.combine(values, rule.pessimism)
     loss = losses.actor_loss(policy.log_prob, value, temperature).mean()
     rows, act_dim = policy.action.shape
-    slope = slopes.combine(values, rule.pessimism) / rows
-    slope = action_gradient(online, critic_tape, slope, rule.activation, act_dim)
+    if rule.picks and values.device.type == "cpu":
+        slope = picked_action_gradient(online, critic_tape, values, rule.activation, act_dim)
+    else:
+        slope = slopes.combine(values, rule.pessimism) / rows
+        slope = action_gradient(online, critic_tape, slope, rule.activation, act_dim)
     mean, log_std = slopes.actor_loss(policy, noise, slope, temperature)
     cloning: tuple[Tensor, ...] = ()
     if offline_value is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -116,5 +117,6 @@ def _conclude(status: str, directory: Path, final: float | None, argv: Sequence[
     elif status == "diverged":
         _say(f"Diverged: see {directory / 'events.csv'}; the last finite checkpoint is kept")
     else:
-        command = " ".join(["fog train", *argv, *([] if "--resume" in argv else ["--resume"])])
+        resume = [] if "--resume" in argv else ["--resume"]
+        command = shlex.join(["fog", "train", *argv, *resume])
         _say(f"Interrupted, everything is saved. Go on with: {command}")

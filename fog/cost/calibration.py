@@ -25,6 +25,7 @@ import numpy as np
 import fog
 from fog import machine, tasks
 from fog.agents import NetworkSpec
+from fog.agents.rule import picks
 from fog.config import Config
 from fog.cost.dimensions import dimensions
 from fog.cost.flops import total_flops
@@ -89,7 +90,8 @@ class Point:
     @property
     def flops(self) -> int:
         """Its FLOPs."""
-        return total_flops(self.spec, self.depth, self.config.agent.batch_size)
+        batch_size = self.config.agent.batch_size
+        return total_flops(self.spec, self.depth, batch_size, picks(self.config))
 
 
 def kind_of(config: Config) -> str:

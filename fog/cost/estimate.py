@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from fog import tasks
 from fog.agents import NetworkSpec
+from fog.agents.rule import picks
 from fog.config import Config
 from fog.cost import assumptions, calibration, probes
 from fog.cost.calibration import Calibration, Say, kind_of, sampler_of
@@ -119,13 +120,13 @@ def _run(config: Config, known: Calibration) -> RunCost:
     compiled = compiles(config, device_of(config))
     suite = known.suites[tasks.get(run.task).suite]
     memory = known.process["bytes"] + suite.get("import_bytes", 0) + task["bytes"]
-    batch = config.agent.batch_size
+    batch, pick = config.agent.batch_size, picks(config)
     return RunCost(
         task=run.task,
         variant=run.variant,
         seed=run.seed,
         updates=work.total_updates,
-        flops=sum(n * total_flops(spec, depth, batch) for depth, n in work.updates.items()),
+        flops=sum(n * total_flops(spec, depth, batch, pick) for depth, n in work.updates.items()),
         compiled=compiled,
         parts=_seconds(config, work, spec, known, compiled, length),
         memory_bytes=round(memory) + run_bytes(config, work, spec, compiled),
@@ -138,7 +139,8 @@ def _seconds(
 ) -> dict[str, float]:
     kind, task = kind_of(config), known.tasks[config.run.task]
     batch, act = config.agent.batch_size, known.acts[kind]
-    by_depth = {depth: total_flops(spec, depth, batch) for depth in work.updates}
+    pick = picks(config)
+    by_depth = {depth: total_flops(spec, depth, batch, pick) for depth in work.updates}
     eager = {depth: known.update_seconds(kind, flops) for depth, flops in by_depth.items()}
     faster = assumptions.compiled_factor(config) if compiled else 1.0
     suite = known.suites[tasks.get(config.run.task).suite]

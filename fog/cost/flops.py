@@ -2,8 +2,10 @@
 
 A matrix product of (m, k) and (k, n) counts 2mkn, as torch's FlopCounterMode counts it; the two
 agree exactly on the uncompiled update. Elementwise work (LayerNorm, activations, losses, AdamW,
-Polyak) is not in these numbers. It is in the measured time of an update, from which
-`fog.cost.calibration` takes seconds for FLOPs of the same kind of network.
+Polyak) is not in these numbers, and neither are the heads of the critics and of V: they have one
+output, and `fog.networks.backward` multiplies elementwise and adds up. All of it is in the measured
+time of an update, from which `fog.cost.calibration` takes seconds for FLOPs of the same kind of
+network.
 """
 
 from __future__ import annotations
@@ -21,15 +23,13 @@ First = Literal["whole", "none", "action"]
 
 @dataclass(frozen=True)
 class Term:
-    """One pass through one network: a product for each of its dense layers, but for exceptions."""
+    """One pass through one network: a product for each dense layer, but for critics' heads."""
 
     name: str
     network: Network
     reason: str
     first: First = "whole"
     """How much of the first layer's product is made: with the action's columns alone, or none."""
-    head: bool = True
-    """Whether the last layer's is: a critic's head has one output, and an outer product does."""
     measuring: bool = False
     """Whether `transition_losses`, which the whole-buffer probe calls, makes the pass too."""
 
@@ -40,27 +40,40 @@ TERMS = (
     Term("next value", "value", "V(s') is the offline critics' target", measuring=True),
     Term("critics", "critics", "values of the batch", measuring=True),
     Term("critics' weight gradients", "critics", "one product for each weight"),
-    Term("critics' input gradients", "critics", "none for the batch", first="none", head=False),
+    Term("critics' input gradients", "critics", "none for the batch", first="none"),
     Term("V", "value", "values of the batch", measuring=True),
     Term("V's weight gradients", "value", "one product for each weight"),
-    Term("V's input gradients", "value", "none for the batch", first="none", head=False),
+    Term("V's input gradients", "value", "none for the batch", first="none"),
     Term("policy", "actor", "the action whose value is maximised"),
     Term("policy's value", "twins", "of the online critics; their weights get no gradient"),
-    Term("action gradient", "twins", "back to the action only", first="action", head=False),
+    Term("action gradient", "twins", "back to the action only", first="action"),
     Term("policy's weight gradients", "actor", "one product for each weight"),
     Term("policy's input gradients", "actor", "none for the batch", first="none"),
 )
 """What `fog.agents.update` multiplies. OBAC's terms are zero for SAC, whose V has no weights."""
 
 
-def update_flops(spec: NetworkSpec, depth: int, batch_size: int) -> dict[str, int]:
-    """FLOPs of one update by term, for critics of `depth` blocks."""
-    return {term.name: batch_size * _per_row(term, spec, depth) for term in TERMS}
+def update_flops(
+    spec: NetworkSpec, depth: int, batch_size: int, picks: bool = False
+) -> dict[str, int]:
+    """FLOPs of one update by term, for critics of `depth` blocks.
+
+    Args:
+        spec: the networks.
+        depth: blocks of the critics.
+        batch_size: transitions.
+        picks: whether the action gradient goes through each row's smaller twin only, as
+            `fog.agents.rule.picks` says of a run on the CPU.
+    """
+    counted = {term.name: batch_size * _per_row(term, spec, depth) for term in TERMS}
+    if picks:
+        counted["action gradient"] //= 2
+    return counted
 
 
-def total_flops(spec: NetworkSpec, depth: int, batch_size: int) -> int:
-    """FLOPs of one update."""
-    return sum(update_flops(spec, depth, batch_size).values())
+def total_flops(spec: NetworkSpec, depth: int, batch_size: int, picks: bool = False) -> int:
+    """FLOPs of one update; see `update_flops`."""
+    return sum(update_flops(spec, depth, batch_size, picks).values())
 
 
 def loss_flops(spec: NetworkSpec, depth: int) -> int:
@@ -89,7 +102,8 @@ def _weights(term: Term, spec: NetworkSpec, depth: int) -> list[tuple[int, ...]]
     if not found:
         return []
     first, *rest = found
-    if not term.head:
+    if term.network != "actor":
+        # The head's product has a single column or row: no matrix product makes it.
         rest.pop()
     if term.first == "none":
         return rest

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import json
-import resource
 import statistics
 import sys
 import tempfile
@@ -26,6 +25,7 @@ import fog.training  # noqa: F401 - for its weight: start-up time and memory are
 from fog import checkpoint, envs
 from fog.agents import Agent, build_agent
 from fog.config import Config
+from fog.cost.peak import peak_bytes
 from fog.device import device_of, prepare
 from fog.envs.task_env import TaskEnv
 from fog.errors import UserError
@@ -40,7 +40,7 @@ _STORED = 5_000
 
 def main(request: Path, result: Path) -> None:
     """Measure what `request` names and write it to `result`."""
-    found: dict[str, Any] = {"start": time.process_time(), "bytes": _resident()}
+    found: dict[str, Any] = {"start": time.process_time(), "bytes": peak_bytes()}
     wanted = json.loads(request.read_text())
     if "tasks" in wanted:
         found["tasks"] = _tasks(wanted["tasks"], wanted["seconds"])
@@ -64,13 +64,14 @@ def _tasks(names: list[str], seconds: float) -> dict[str, Any]:
         if found and time.perf_counter() > ends:
             break
         spent, grown = [], []
+        # Nothing made here is let go, so that growth of the peak is growth.
         try:
             for stream in ("env", "eval"):
-                before, began = _resident(), time.process_time()
+                before, began = peak_bytes(), time.process_time()
                 kept.append(envs.make(name, 0, stream=stream))
                 kept[-1].reset()
                 spent.append(time.process_time() - began)
-                grown.append(_resident() - before)
+                grown.append(peak_bytes() - before)
         except UserError:
             continue
         env = kept[-1]
@@ -184,12 +185,6 @@ def _median(
         call()
         spent.append(clock() - began)
     return statistics.median(spent)
-
-
-def _resident() -> int:
-    """Most bytes of memory that this process ever held; nothing measured is let go."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 if __name__ == "__main__":

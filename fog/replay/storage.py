@@ -15,6 +15,7 @@ last row, for the window of that row.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 from typing import Literal
@@ -31,6 +32,9 @@ IntArray = NDArray[np.int64]
 # `end` of a row: -1 inside an episode, otherwise 2 * (row in the table of final observations) plus
 # 1 if terminated.
 _INSIDE = -1
+
+_FILE = "transitions.npy"
+"""The ring's file with storage `memmap`."""
 
 
 class Storage:
@@ -203,8 +207,9 @@ class Storage:
 def _allocate(length: int, directory: Path | None) -> FloatArray:
     if directory is None:
         return np.zeros(length, dtype=np.float32)
-    path = directory / "transitions.npy"
-    mapped = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(length,))
+    mapped = np.lib.format.open_memmap(
+        directory / _FILE, mode="w+", dtype=np.float32, shape=(length,)
+    )
     # A plain view: memmap's own indexing returns memmaps, which is slower.
     return mapped.view(np.ndarray)
 
@@ -213,6 +218,9 @@ def _require_space(directory: Path, needed: int) -> None:
     # A sparse file on a full disk kills the process with a bus error later on: refuse now.
     directory.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(directory).free
+    with contextlib.suppress(FileNotFoundError):
+        # The file of an earlier sitting is about to be replaced.
+        free += 512 * (directory / _FILE).stat().st_blocks
     if free < needed:
         raise UserError(
             f"replay needs {needed / 1e9:.2f} GB in {directory}, which has {free / 1e9:.2f} GB "

@@ -9,7 +9,6 @@ from pathlib import Path
 from fog import probing, tasks
 from fog.envs import detect
 from fog.errors import UserError
-from fog.rundir import RunDirectory
 from fog.sweep.job import DONE, Job
 
 
@@ -22,10 +21,8 @@ def settled(jobs: Sequence[Job]) -> None:
     for probes in {job.config.run.probes for job in jobs}:
         probing.chosen(probes)
     for job in jobs:
-        if job.begun() and (difference := RunDirectory(job.directory).difference(job.config)):
-            raise UserError(
-                f"{job.directory} holds another run: {difference}; choose another --out"
-            )
+        if conflict := job.conflict():
+            raise UserError(conflict)
 
 
 def writable(jobs: Sequence[Job]) -> None:

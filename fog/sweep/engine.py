@@ -29,7 +29,7 @@ class Ended:
 
     job: Job
     code: int
-    """Exit code of `fog train` (0 finished, 3 diverged, 130 interrupted), negative for a signal."""
+    """Exit code of `fog train` (see docs/runs.md), negative for a signal."""
     reason: str = ""
     """What the engine knows beyond the run's own log, in one line; empty if nothing."""
 

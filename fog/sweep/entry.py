@@ -29,6 +29,8 @@ class Entry:
     progress: Progress = field(default_factory=Progress)
     checkpoint_step: int = 0
     """Its newest checkpoint when it was last started."""
+    begun: bool = False
+    """Whether there was something to resume when it was last started."""
     grace: bool = True
     """Whether a death by a signal is still forgiven without a new checkpoint."""
     _seen: float = field(default_factory=time.monotonic)

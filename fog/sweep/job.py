@@ -32,7 +32,7 @@ class Job:
     flags: tuple[str, ...]
     """Arguments of `fog train` that resolve to `config`, without `--resume`."""
     home: Path
-    """Where relative paths start, and where the run's process starts."""
+    """Where relative paths start, and where the run's process starts if its node has it."""
 
     @classmethod
     def of(
@@ -94,6 +94,15 @@ class Job:
         """Whether there is something to resume."""
         directory = RunDirectory(self.directory)
         return directory.config_path.exists() and not directory.stillborn()
+
+    def conflict(self) -> str | None:
+        """One line if the directory holds a run with other settings than ours, otherwise None."""
+        if not self.begun():
+            return None
+        difference = RunDirectory(self.directory).difference(self.config)
+        if difference is None:
+            return None
+        return f"{self.directory} holds another run: {difference}; choose another --out"
 
     def status(self) -> JobStatus:
         """How the run stands, from its manifest and its lock."""

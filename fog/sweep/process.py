@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from fog.interrupts import StopRequest
 from fog.sweep.job import Job
@@ -52,7 +53,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd=job.home,
+                cwd=_home(job),
                 env=environment(job),
                 start_new_session=True,
                 preexec_fn=_leash(os.getpid()),
@@ -99,6 +100,15 @@ def run(job: Job) -> int:
                 process.stop()
                 passed_on = True
     return code
+
+
+def _home(job: Job) -> Path | None:
+    """Where the run's process starts: where the sweep was started, if this node has that folder.
+
+    Another node may share only the run directories. Then it starts wherever we are: its `--out`
+    must be absolute, or its directory would not have been found.
+    """
+    return job.home if os.access(job.home, os.X_OK) else None
 
 
 def _leash(parent: int) -> Callable[[], None] | None:

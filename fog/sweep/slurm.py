@@ -110,7 +110,8 @@ class Run:
         # Of an earlier stretch: should this one vanish, it must not pass for its result.
         submitit.JobEnvironment().paths.result_pickle.unlink(missing_ok=True)
         done = {"finished": 0, "diverged": 3}.get(self.job.status())
-        if done is not None:
+        # If it is another run that is there, the one that we start says so.
+        if done is not None and self.job.conflict() is None:
             return done
         with StopRequest() as stop:
             self._process = _deaf(self.job)

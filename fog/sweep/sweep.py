@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Protocol
 
 from fog.interrupts import StopRequest
+from fog.rundir import BusyError
 from fog.sweep.checks import existing
 from fog.sweep.engine import Ended, Engine
 from fog.sweep.entry import Entry, State, Tally
@@ -103,7 +104,8 @@ class Sweep:
         self._looked = self._shown = float("-inf")
         for entry in self.entries:
             status = entry.job.status()
-            if status == "busy" or status == "finished" or status == "diverged":
+            ours = entry.job.conflict() is None
+            if status == "busy" or (ours and (status == "finished" or status == "diverged")):
                 entry.state = status
             if status != "new":
                 entry.refresh()
@@ -165,6 +167,7 @@ class Sweep:
             if entry.state != "waiting" or self._taken(entry, entry.job.status()):
                 continue
             entry.checkpoint_step = entry.job.checkpoint_step()
+            entry.begun = entry.job.begun()
             entry.state, entry.reason = "queued", ""
             self._submitted[entry.job] = entry
             batch.append(entry.job)
@@ -172,9 +175,15 @@ class Sweep:
             self._engine.submit(batch)
 
     def _taken(self, entry: Entry, status: JobStatus) -> bool:
-        """Whether there is nothing to do for us: the run is done, or another process writes it."""
+        """Whether there is nothing to do for us: the run is done, or in other hands.
+
+        Another sweep may also have put a run with other settings there since ours began.
+        """
         if status == "busy":
             self._become(entry, "busy")
+        elif conflict := entry.job.conflict():
+            entry.reason = conflict
+            self._become(entry, "failed")
         elif status == "finished" or status == "diverged":
             self._become(entry, status)
         else:
@@ -216,13 +225,22 @@ class Sweep:
             # The next ones would fail as well; those that run may still fit.
             self._disk_full = True
             self._become(entry, "failed")
-        elif ended.code != 2 and self._may_retry(entry, ended):
+        elif self._may_retry(entry, ended):
             self._become(entry, "waiting")
         else:
             self._become(entry, "failed")
 
     def _may_retry(self, entry: Entry, ended: Ended) -> bool:
-        """Whether to start a crashed run again: a new checkpoint is progress, so this ends."""
+        """Whether to start a run again that another process had, or that crashed.
+
+        A new checkpoint is progress, so this ends.
+        """
+        if ended.code == BusyError.exit_code:
+            return True
+        if ended.code == 2:
+            # Refused as new, because another process had begun it and then let it go. One that we
+            # had begun ourselves would now be `failed`.
+            return not entry.begun and ended.job.status() in ("interrupted", "killed")
         if ended.job.checkpoint_step() > entry.checkpoint_step:
             return True
         forgiven, entry.grace = entry.grace and ended.code < 0, False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from diagnostics.adapters.memory import IterableMemory
 from diagnostics.adapters.modules import ModuleSubject, Policy
 from diagnostics.adapters.observer import Observer
 from fog.errors import UserError
-from fog.events import Facts, TransitionBatch
+from fog.events import EnvStep, Facts, Probe, TransitionBatch
 
 OBS, ACT, SIZE = 3, 2, 50
 FACTS = Facts(
@@ -28,9 +29,10 @@ FACTS = Facts(
     sampler="uniform",
 )
 
+# `make test-slow` installs it and says so: there a missing one is a failure.
 needs_sb3 = pytest.mark.skipif(
-    importlib.util.find_spec("stable_baselines3") is None,
-    reason="stable-baselines3 is not installed; it is no dependency of this project",
+    importlib.util.find_spec("stable_baselines3") is None and "FOG_ALL_TESTS" not in os.environ,
+    reason="stable-baselines3 is not installed: pip install 'fog-diagnostics[sb3]'",
 )
 
 
@@ -134,6 +136,43 @@ def test_any_torch_critic(tmp_path, agent):
     assert counts["actor"] == sum(p.numel() for p in agent.actor.parameters())
 
 
+class Stepping(Probe):
+    """Somebody's probe of single steps."""
+
+    name = "stepping"
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, int, int, float]] = []
+        self.events: list[EnvStep] = []
+
+    def on_env_step(self, view, event):
+        stored = view.replay.take(np.array([event.id])).reward.item()
+        self.seen.append((event.id, view.env_step, view.replay.added, stored))
+        self.events.append(event)
+
+
+def test_an_observer_passes_on_steps_and_changes(tmp_path, agent):
+    probe = Stepping()
+    observer = Observer(agent.subject(), agent.memory(), FACTS, tmp_path, ["dormancy", probe])
+    observer.start()
+    observer.added(EnvStep(6, 0.0, False, False))
+    assert probe.seen == [(6, 7, SIZE, agent.buffer.reward[6].item())]
+    observer.advance(10, 1)
+    observer.change("reset", "before")
+    with torch.no_grad():
+        agent.actor[-1].weight.add_(1.0)
+    observer.change("reset", "after")
+    table = read(tmp_path, "dormancy")
+    assert list(table["phase"].unique()) == ["cadence", "before reset", "after reset"]
+    sides = [table[table["phase"] == f"{side} reset"] for side in ("before", "after")]
+    both = sides[0].merge(sides[1], on=["network", "layer", "member"])
+    assert len(both) == 6
+    for _, row in both.iterrows():
+        # The same batch on both sides, and only the policy's last layer was changed.
+        assert np.array_equal(row["activation_x"], row["activation_y"])
+        assert not np.array_equal(row["gradient_x"], row["gradient_y"])
+
+
 def test_hidden_gradients_by_the_chain_rule(agent):
     """d loss / d h of the last hidden layer is 2 (Q - y) times the head's weights."""
     noise = torch.zeros(SIZE, ACT)
@@ -208,6 +247,26 @@ def test_sb3_agent_learns_the_same_with_probes(tmp_path, name):
     assert fit["draws"] == 16 * probed._n_updates and abs(fit["z"]) < 4
     for each in ("dormancy", "features", "churn", "overestimation", "validation", "plasticity"):
         assert len(read(tmp_path, each)) > 0
+
+
+@needs_sb3
+@pytest.mark.parametrize("train_freq", [1, 7, (1, "episode")])
+def test_sb3_tells_of_every_step_once_it_is_stored(tmp_path, train_freq):
+    from diagnostics.adapters.sb3 import ProbeCallback
+
+    probe = Stepping()
+    model = sb3_model("SAC", train_freq=train_freq)
+    callback = ProbeCallback(tmp_path, [probe, "sample_counts"], window_steps=50)
+    model.learn(260, callback=callback)
+    steps = model.num_timesteps
+    ids, env_steps, added, stored = zip(*probe.seen, strict=True)
+    assert ids == tuple(range(steps)) and env_steps == added == tuple(range(1, steps + 1))
+    assert stored == tuple(event.reward for event in probe.events) and any(stored)
+    # A Pendulum episode is cut off after 200 steps and never ends by itself.
+    assert [event.id for event in probe.events if event.truncated] == list(range(199, steps, 200))
+    assert not any(event.terminated for event in probe.events)
+    fit = read(tmp_path, "sample_fit").iloc[-1]
+    assert fit["draws"] == 16 * model._n_updates and fit["transitions"] == steps
 
 
 @needs_sb3

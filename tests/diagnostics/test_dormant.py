@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from diagnostics.dormant import dormant_ratios, event_changes
+from diagnostics.dormant import TAUS, dormant_ratios, event_changes, lasting_layers
+from diagnostics.stories.ablations import dormancy_at_expansions
+from diagnostics.stories.page import MissingDataError
 
 
 def row(phase, gradient, layer="stem", member=0, step=10):
@@ -47,6 +51,54 @@ def test_changes_at_expansions_pair_before_with_after():
     )
     changes = event_changes(dormant_ratios(table))
     assert changes[["before", "after"]].to_numpy().tolist() == [[0.5, 0.0]]
+
+
+def grown():
+    """A run whose new block lowers the share although every old neuron stays as it was."""
+    return pd.DataFrame(
+        [
+            row("cadence", [0, 0, 1, 1]),
+            row("before expansion", [0, 0.05, 1, 1]),
+            row("after expansion", [0, 0.05, 1, 1]),
+            row("after expansion", [1, 1, 1, 1], layer="block2.inner"),
+            row("before expansion", [0, 1], step=20),
+            row("after expansion", [1, 1], step=20),
+        ]
+    )
+
+
+def test_lasting_layers_are_those_on_both_sides_of_an_event():
+    kept = lasting_layers(grown())
+    assert set(kept["layer"]) == {"stem"} and "cadence" not in set(kept["phase"])
+    assert len(kept) == 4
+    assert lasting_layers(grown(), "reset").empty
+    changes = event_changes(dormant_ratios(kept, tau=0.1))
+    assert changes[["before", "after"]].to_numpy().tolist() == [[0.5, 0.5], [0.5, 0.0]]
+
+
+def page_of(table):
+    return SimpleNamespace(
+        main_task=lambda _: "t", runs=SimpleNamespace(dormancy=table), source="here"
+    )
+
+
+def test_the_table_of_expansions_has_every_threshold_and_the_old_layers():
+    table = dormancy_at_expansions(page_of(grown()))
+    assert TAUS == (0, 0.025, 0.1)
+    rows = table[table["score"] == "gradient"].set_index("tau")
+    assert list(rows.index) == list(TAUS)
+    assert rows["expansions"].tolist() == [2, 2, 2]
+    assert rows["before (%)"].tolist() == [37.5, 37.5, 50]
+    assert rows["after (%)"].tolist() == [6.25, 6.25, 12.5]
+    assert rows["fell in (%)"].tolist() == [100, 100, 100]
+    assert rows["old layers before (%)"].tolist() == [37.5, 37.5, 50]
+    assert rows["old layers after (%)"].tolist() == [12.5, 12.5, 25]
+    assert rows["old layers fell in (%)"].tolist() == [50, 50, 50]
+
+
+def test_a_table_without_expansions_says_so():
+    with pytest.raises(MissingDataError, match="here measured dormancy around an expansion"):
+        dormancy_at_expansions(page_of(pd.DataFrame([row("cadence", [0, 1])])))
 
 
 def test_nothing_recorded():

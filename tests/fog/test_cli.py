@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from fog import training
 from fog.cli import main
 from fog.cli.train import configure
+from fog.config import Config
 from fog.errors import UserError
+from fog.rundir import RunDirectory
 
 TINY = shlex.split(
     "train --task gym:Pendulum-v1 --variant fog --scale 0.02 --steps 60 --warmup-steps 20 "
@@ -132,6 +135,37 @@ def test_train_then_the_same_again_is_refused(tmp_path: Path) -> None:
     finished = fog(*TINY, "--resume", cwd=tmp_path)
     assert finished.returncode == 2
     assert "is finished" in finished.stderr
+
+
+def test_a_run_that_diverges_exits_with_3(tmp_path: Path) -> None:
+    # A learning rate this absurd overflows float32 within a few updates.
+    result = fog(*TINY, "--critic-lr", "1e30", cwd=tmp_path)
+    assert result.returncode == 3, result.stderr
+    assert "Diverged: see runs/gym-Pendulum-v1/fog/seed0/events.csv" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_run_that_is_being_written_exits_with_75(tmp_path: Path) -> None:
+    config, _ = configure([*TINY[1:], "--out", str(tmp_path)])
+    held = RunDirectory.create(config)
+    for resume in ([], ["--resume"]):
+        result = fog(*TINY, "--out", str(tmp_path), *resume)
+        assert result.returncode == 75
+        assert result.stderr.endswith("is being written by another process\n")
+    held.unlock()
+
+
+def test_the_command_that_goes_on_can_be_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(config: Config, **options: bool) -> training.Run:
+        return training.Run(tmp_path, "interrupted", None)
+
+    monkeypatch.setattr(training, "train", interrupted)
+    arguments = [*TINY, "--out", "my runs"]
+    assert main(arguments) == 130
+    command = capsys.readouterr().err.partition("Go on with: ")[2]
+    assert shlex.split(command) == ["fog", *arguments, "--resume"]
 
 
 def test_resume_without_a_run_is_refused(tmp_path: Path) -> None:

@@ -15,9 +15,13 @@ from pathlib import Path
 import pytest
 
 import fog
-from fog import checkpoint, configfile
+from fog import checkpoint, configfile, video
 from fog.config import Config
 from fog.errors import UserError
+from fog.probing import Probes
+from fog.replay import Replay
+from fog.rundir import RunDirectory
+from fog.trainer import Trainer
 from tests.training import assert_same_run, newest, tiny
 
 RESUMED = {
@@ -136,6 +140,82 @@ def test_a_run_killed_before_its_first_checkpoint_starts_over(tmp_path: Path) ->
     assert_same_run(whole.directory, cut.directory)
 
 
+def interrupt(config: Config, at: int) -> Path:
+    """Train with a Ctrl-C at a step, in this process."""
+    step = Trainer._step
+
+    def step_and_stop(trainer: Trainer) -> None:
+        step(trainer)
+        if trainer.progress.env_step == at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "_step", step_and_stop)
+        run = fog.train(config)
+    assert run.status == "interrupted"
+    return run.directory
+
+
+FAILED_STARTS = {
+    "no GPU": (Trainer, "__init__", UserError("no CUDA device here")),
+    "no OpenGL": (video, "check", UserError("no OpenGL here")),
+    "no memory": (Replay, "load", MemoryError()),
+    "second Ctrl-C": (Trainer, "restore", KeyboardInterrupt()),
+}
+
+
+@pytest.mark.parametrize("cause", FAILED_STARTS)
+def test_a_resume_that_fails_loses_nothing(tmp_path: Path, cause: str) -> None:
+    whole = fog.train(tiny(tmp_path / "whole", probes=("dormancy",)))
+    config = tiny(tmp_path / "cut", probes=("dormancy",))
+    run = interrupt(config, at=150)
+    tables = {path: path.read_bytes() for path in run.rglob("*") if path.suffix == ".csv"}
+    home, name, error = FAILED_STARTS[cause]
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home, name, fail)
+        with pytest.raises(type(error)):
+            fog.train(config.replace(video_episodes=1), resume=True)
+    manifest = RunDirectory(run).manifest()
+    assert (manifest["status"], manifest["env_step"]) == ("failed", 150)
+    assert {path: path.read_bytes() for path in tables} == tables
+    with pytest.raises(UserError, match="already holds a run"):
+        fog.train(config)
+    assert fog.train(config, resume=True).status == "finished"
+    assert_same_run(whole.directory, run)
+    measured, again = (
+        sorted(path.name for path in (home / "probes").rglob("*.parquet"))
+        for home in (whole.directory, run)
+    )
+    assert measured and measured == again
+
+
+def test_a_run_with_a_checkpoint_is_never_started_anew(tmp_path: Path) -> None:
+    """Also where an earlier version has written that it failed at step 0."""
+    config = tiny(tmp_path)
+    directory = RunDirectory(interrupt(config, at=150))
+    directory.update_manifest(status="failed", env_step=0)
+    assert not directory.stillborn()
+    with pytest.raises(UserError, match="already holds a run"):
+        fog.train(config)
+
+
+def test_killed_after_the_last_save_the_end_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[Probes] = []
+    monkeypatch.setattr(Probes, "end", lambda probes: ends.append(probes))
+    config = tiny(tmp_path)
+    run = fog.train(config)
+    RunDirectory(run.directory).update_manifest(status="running")
+    again = fog.train(config, resume=True)
+    assert (again.status, again.final_return) == ("finished", run.final_return)
+    assert len(ends) == 1
+
+
 def test_other_settings_are_refused_and_named(tmp_path: Path) -> None:
     fog.train(tiny(tmp_path))
     with pytest.raises(UserError, match="started with batch_size = 16, now batch_size = 8"):
@@ -154,3 +234,21 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_is_used(tmp_path: Pa
     assert "truncated" in (checkpoint.verify(damaged) or "")
     assert fog.train(config, resume=True).status == "finished"
     assert_same_run(whole.directory, cut.directory)
+
+
+def test_a_damaged_checkpoint_does_not_outlive_the_resume(tmp_path: Path) -> None:
+    """By its step it would count as the newest, and the sweep would see no progress."""
+    config = tiny(tmp_path, steps=600, checkpoint_every=200)
+    run = interrupt(config, at=250)
+    (newest(run) / "agent.pt").unlink()
+    step = Trainer._step
+
+    def fail_late(trainer: Trainer) -> None:
+        step(trainer)
+        if trainer.progress.env_step == 205:
+            raise MemoryError
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(Trainer, "_step", fail_late)
+        fog.train(config, resume=True)
+    assert [int(path.name) for path in checkpoint.candidates(run / "checkpoint")] == [200]

@@ -15,6 +15,7 @@ import torch
 import fog
 from fog import checkpoint, training
 from fog.errors import UserError
+from fog.events import Change, Probe, View
 from fog.rundir import RunDirectory
 from fog.schedule import timeline
 from tests.training import assert_same_run, newest, tiny
@@ -60,6 +61,37 @@ def test_learning_rate_and_depth_in_the_event_log(tmp_path: Path) -> None:
     )
     reset = events[events["event"] == "reset"]
     assert set(reset["depth"]) == {2} and set(reset["critic_lr"]) == {3e-4}
+
+
+class Noting(Probe):
+    """Notes what happens to the networks at which step, and the online weights then."""
+
+    name = "noting"
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, str, torch.Tensor]] = []
+
+    def _note(self, view: View, what: str) -> None:
+        weights = view.subject.parameters("online")["stem.weight"].clone()
+        self.seen.append((view.env_step, what, weights))
+
+    def on_change(self, view: View, event: Change) -> None:
+        self._note(view, f"{event.phase} {event.kind}")
+
+    def on_window(self, view: View) -> None:
+        self._note(view, "window")
+
+
+def test_a_window_that_ends_on_a_reset_is_measured_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probe = Noting()
+    monkeypatch.setattr("fog.subject.load", lambda _: [probe])
+    fog.train(tiny(tmp_path, reset_steps=(200,), expansion_updates=()))
+    at_reset = [(what, weights) for step, what, weights in probe.seen if step == 200]
+    assert [what for what, _ in at_reset] == ["window", "before reset", "after reset"]
+    measured, before, after = (weights for _, weights in at_reset)
+    assert torch.equal(measured, before) and not torch.equal(measured, after)
 
 
 def test_replay_ratio_below_one(tmp_path: Path) -> None:
@@ -109,7 +141,7 @@ def test_a_loaded_agent_acts_like_the_trained_one(tmp_path: Path) -> None:
     agent = fog.load_agent(run.directory)
     assert agent.depth == 4 and agent.resets == 2
     obs = np.array([0.1, -0.2, 0.3], np.float32)
-    action = agent.act(obs, deterministic=True)
+    action = agent.act(obs)
     assert action.shape == (1,) and abs(action[0]) <= 1
     assert np.array_equal(action, fog.load_agent(run.directory).act(obs, deterministic=True))
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fog import seeding
+from fog import losses, seeding
 from fog.agents import Agent, build_agent
 from fog.events import Episode, Probe, Update
 from fog.probing import Probes, ProbeView, Progress
@@ -129,6 +129,29 @@ def episodes() -> list[Episode]:
             )
         )
     return made
+
+
+def actor_loss(
+    stage: Stage, batch: Batch, noise: torch.Tensor, mean: torch.Tensor, log_std: torch.Tensor
+) -> torch.Tensor:
+    """The actor's training loss per transition from its Gaussian, cloning included once it is on.
+
+    Written out with torch.distributions and `fog.losses` as a reference for what probes see.
+    """
+    networks, rule = stage.agent.networks, stage.agent.rule
+    before = mean + log_std.exp() * noise
+    action = torch.tanh(before)
+    density = torch.distributions.Normal(mean, log_std.exp()).log_prob(before)
+    log_prob = (density - torch.log1p(-action.square())).sum(dim=-1)
+    value = losses.combine(networks.q_values(batch.obs, action), rule.pessimism)
+    loss = losses.actor_loss(log_prob, value, networks.temperature)
+    offline = None
+    if stage.agent.bc_active:
+        offline = losses.combine(networks.q_values(batch.obs, batch.action, "offline"), 1.0)
+    if offline is not None and losses.cloning_gate(value, offline):
+        bounds = rule.log_std_bounds
+        loss = loss - rule.bc_weight * losses.cloning_density(mean, log_std, batch.action, bounds)
+    return loss
 
 
 def normals(rng: np.random.Generator, rows: int) -> torch.Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -13,8 +15,9 @@ from diagnostics.probes.plasticity import Plasticity
 from diagnostics.probes.srank import Srank, srank
 from diagnostics.probes.validation import Validation
 from fog.events import Change
-from fog.networks import critic_forward
-from tests.diagnostics.probes.stage import SIZE, build, episodes, normals, play
+from fog.networks import actor_layers, critic_forward, critic_layers
+from fog.probing import Probes
+from tests.diagnostics.probes.stage import SIZE, actor_loss, build, episodes, normals, play
 
 
 def test_srank_of_known_matrices():
@@ -39,29 +42,42 @@ def test_srank_table_equals_a_singular_value_decomposition(tmp_path):
         assert row["width"] == stage.agent.spec.width
 
 
-def test_norms(tmp_path):
-    stage = build(tmp_path, Norms(per_window=4))
-    table = stage.read("norms").query("env_step == 50").set_index("network")
+def reference_loss(stage, network, params, batch, noise):
+    """Training loss per transition and penultimate features of a network with these parameters."""
+    rule, found = stage.agent.rule, stage.agent.networks.transition_losses(batch, noise)
+    if network == "actor":
+        policy, layers = actor_layers(params, batch.obs, rule.activation, rule.log_std_bounds)
+        return actor_loss(stage, batch, noise, *policy), layers["hidden1"]
+    if network == "value":
+        values, layers = critic_layers(params, batch.obs, rule.activation)
+        above = found.value_target - values[0]
+        weight = torch.where(above < 0, 1 - rule.expectile, rule.expectile)
+        return weight * above.square(), layers["features"]
+    inputs = torch.cat([batch.obs, batch.action], dim=-1)
+    values, layers = critic_layers(params, inputs, rule.activation)
+    target = found.target if network == "online" else found.offline_target
+    return (values - target).square().sum(dim=0), layers["features"]
+
+
+@pytest.mark.parametrize("network", ["online", "offline", "value", "actor"])
+def test_norms(tmp_path, network):
+    stage = build(tmp_path, Norms(per_window=4), bc_wait_updates=0)
+    row = stage.read("norms").query("env_step == 50").set_index("network").loc[network]
     rng, networks = stage.rng("norms"), stage.agent.networks
     for rows in (17, 20, 25, 30, 35, 40, 45, 50):
         noise = {name: normals(rng, rows) for name in stage.view.subject.networks}
-    batch = stage.everything()
-    params = {k: v.clone().requires_grad_() for k, v in networks.critic("offline").items()}
-    inputs = torch.cat([batch.obs, batch.action], dim=-1)
-    values = critic_forward(params, inputs, stage.agent.rule.activation)
-    target = networks.transition_losses(batch, noise["offline"]).offline_target
-    (values - target).square().sum(dim=0).mean().backward()
-    row = table.loc["offline"]
-    squares = [p.detach().double().square().sum().item() for p in params.values()]
-    slopes = [p.grad.double().square().sum().item() for p in params.values()]
+    trees = {"actor": networks.actor, "value": networks.value_net}
+    tree = trees[network]() if network in trees else networks.critic(network)
+    params = {k: v.clone().requires_grad_() for k, v in tree.items()}
+    loss, features = reference_loss(stage, network, params, stage.everything(), noise[network])
+    loss.mean().backward()
+    squares = [p.detach().square().sum().item() for p in params.values()]
+    slopes = [p.grad.square().sum().item() for p in params.values()]
     assert row["parameter_norm"] == pytest.approx(np.sqrt(sum(squares)), rel=1e-6)
     assert row["gradient_norm"] == pytest.approx(np.sqrt(sum(slopes)), rel=1e-6)
-    features = networks.features(batch.obs, batch.action, "offline").double()
     assert row["feature_norm"] == pytest.approx(features.norm(dim=-1).mean().item(), rel=1e-6)
-    counts = stage.agent.parameter_counts()
-    assert row["parameters"] == counts["offline_critic"]
-    assert table.loc["actor", "parameters"] == counts["actor"]
-    assert table.loc["value", "parameters"] == counts["value"]
+    names = {"online": "critic", "offline": "offline_critic"}
+    assert row["parameters"] == stage.agent.parameter_counts()[names.get(network, network)]
 
 
 def test_churn_on_a_batch_that_stays_for_a_window(tmp_path):
@@ -126,6 +142,24 @@ def test_overestimation_by_definition(tmp_path):
     assert row["bias"] == pytest.approx(row["q"] - row["mc_return"], rel=1e-9)
 
 
+def test_overestimation_without_discount(tmp_path):
+    """Other people's agents may have gamma 1: half of a truncated episode is compared."""
+    stage = build(tmp_path, variant="expanded-sac")
+    facts = dataclasses.replace(stage.view.facts, discount=1.0)
+    subject, made = stage.view.subject, episodes()
+    Probes([Overestimation()], facts, stage.progress, subject, stage.replay, tmp_path).evaluation(
+        made
+    )
+    row = stage.read("overestimation").iloc[0]
+    final = torch.from_numpy(made[1].observations[-1:])
+    beyond = subject.q_values("online", final, subject.action(final)).min().item()
+    returns = [made[0].rewards[t:].sum() for t in range(7)]
+    returns += [made[1].rewards[t:].sum() + beyond for t in range(6)]
+    assert row["states"] == 13
+    assert row["mc_return"] == pytest.approx(np.mean(returns), rel=1e-6)
+    assert row["tail"] == pytest.approx(6 / 13)
+
+
 def test_validation_is_the_loss_on_evaluation_transitions(tmp_path):
     stage = build(tmp_path, Validation())
     made = episodes()
@@ -174,6 +208,41 @@ def test_plasticity_of_a_copy(tmp_path):
     assert row["loss_start"] == pytest.approx((z - targets).square().mean().item(), rel=1e-6)
     assert row["score"] == pytest.approx(1 - row["loss_end"] / row["loss_start"], rel=1e-9)
     assert 0 < row["score"] <= 1 and row["loss_end"] / row["loss_start"] < row["area"] < 1
+
+
+@pytest.mark.parametrize("critic", ["online", "offline"])
+def test_plasticity_by_adam_written_out(tmp_path, critic):
+    stage = build(tmp_path, Plasticity(batch=SIZE, steps=20, lr=1e-2))
+    stage.probes.window()
+    row = stage.read("plasticity").set_index("critic").loc[critic]
+    rng, batch = stage.rng("plasticity"), stage.everything()
+    targets = {
+        name: torch.from_numpy(rng.standard_normal((2, SIZE), dtype=np.float32))
+        for name in ("online", "offline")
+    }
+    inputs = torch.cat([batch.obs, batch.action], dim=-1)
+    params = {k: v.clone() for k, v in stage.agent.networks.critic(critic).items()}
+    q = critic_forward(params, inputs, stage.agent.rule.activation)
+    mean, spread = q.mean(dim=1, keepdim=True), q.std(dim=1, keepdim=True, correction=0)
+    first = {name: torch.zeros_like(tensor) for name, tensor in params.items()}
+    second = {name: torch.zeros_like(tensor) for name, tensor in params.items()}
+    curve = []
+    for step in range(21):
+        leaves = {name: tensor.detach().requires_grad_() for name, tensor in params.items()}
+        q = critic_forward(leaves, inputs, stage.agent.rule.activation)
+        loss = ((q - mean) / spread - targets[critic]).square().mean()
+        curve.append(loss.item())
+        loss.backward()
+        for name, leaf in leaves.items():
+            first[name] = 0.9 * first[name] + 0.1 * leaf.grad
+            second[name] = 0.999 * second[name] + 0.001 * leaf.grad**2
+            corrected = first[name] / (1 - 0.9 ** (step + 1))
+            scale = (second[name] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8
+            params[name] = leaf.detach() - 1e-2 * corrected / scale
+    assert row["loss_start"] == pytest.approx(curve[0], rel=1e-6)
+    assert row["loss_end"] == pytest.approx(curve[20], rel=1e-6)
+    assert row["score"] == pytest.approx(1 - curve[20] / curve[0], rel=1e-6)
+    assert row["area"] == pytest.approx(np.mean(curve[1:]) / curve[0], rel=1e-6)
 
 
 def test_a_network_that_cannot_learn_has_no_plasticity(tmp_path):

@@ -1,18 +1,19 @@
-"""The paper's four probes against brute force on a buffer of 50 transitions."""
+"""Three of the paper's probes against brute force on a buffer of 50 transitions."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pytest
 import torch
 
 from diagnostics.probes.critic_loss import CriticLoss
-from diagnostics.probes.dormancy import Dormancy
 from diagnostics.probes.features import Features
 from diagnostics.probes.sample_counts import SampleCounts
-from fog import losses
 from fog.agents import transition_losses
 from fog.events import Change
+from fog.networks import critic_layers
 from tests.diagnostics.probes.stage import ACT, SIZE, build, normals, play, promote
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
@@ -62,6 +63,36 @@ def test_critic_loss_is_the_training_loss_of_each_transition(tmp_path, variant, 
             }
             for name, value in wanted.items():
                 assert row[name] == pytest.approx(value, rel=1e-6), (critic, name)
+
+
+def test_the_scaled_loss_of_a_constant_critic(tmp_path):
+    """Twins that answer with the mean target have 2: the loss is a sum over both."""
+    stage = build(tmp_path, CriticLoss(), window_steps=SIZE)
+    found = stage.view.subject.losses(stage.everything(), normals(stage.rng("critic_loss"), SIZE))
+    with torch.no_grad():
+        params = stage.agent._state.critic
+        params["head.weight"].zero_()
+        params["head.bias"][:2] = found["online"].target.mean()
+        params["head.bias"][2:] = found["offline"].target.mean()
+    stage.probes.window()
+    scaled = stage.read("critic_loss").set_index("critic")["scaled"]
+    assert scaled["online"] == pytest.approx(2.0, rel=1e-6)
+    assert scaled["offline"] == pytest.approx(2.0, rel=1e-6)
+
+
+def test_in_mixed_precision_losses_are_mixed_and_values_are_not(tmp_path):
+    stage = build(tmp_path, double=False, precision="bfloat16")
+    batch, noise = stage.everything(), normals(np.random.default_rng(0), SIZE)
+    full = dataclasses.replace(stage.agent.rule, mixed_precision=False)
+    mixed, exact = (
+        transition_losses(stage.agent._state, batch, noise, rule).critic
+        for rule in (stage.agent.rule, full)
+    )
+    seen = stage.view.subject.losses(batch, noise)["online"].loss
+    assert torch.equal(seen, mixed) and not torch.equal(seen, exact)
+    inputs, params = torch.cat([batch.obs, batch.action], dim=-1), stage.agent.networks.critic()
+    q = stage.view.subject.q_values("online", batch.obs, batch.action)
+    assert torch.equal(q, critic_layers(params, inputs, full.activation)[0])
 
 
 def test_critic_loss_accumulates_in_double_precision(tmp_path):
@@ -143,106 +174,6 @@ def test_sample_counts_that_joined_late_claims_no_expectation(tmp_path):
     assert stage.read("sample_fit")["chi_square"].isna().all()
 
 
-def perturbed_loss(stage, network, batch, noise, layer, where, amount):
-    """The network's summed loss with `amount` added to one neuron's output on every row."""
-    networks, rule = stage.agent.networks, stage.agent.rule
-    width = stage.agent.spec.width
-    if network == "actor":
-        bump = {layer: torch.zeros(len(noise), width, dtype=torch.float64)}
-        bump[layer][:, where[1]] = amount
-        (mean, log_std), _ = networks.policy_layers(batch.obs, bump)
-        before = mean + log_std.exp() * noise
-        action = torch.tanh(before)
-        density = torch.distributions.Normal(mean, log_std.exp()).log_prob(before)
-        log_prob = (density - torch.log1p(-action.square())).sum(dim=-1)
-        value = losses.combine(networks.q_values(batch.obs, action), rule.pessimism)
-        return networks.temperature * log_prob - value
-    bump = {layer: torch.zeros(2, len(noise), width, dtype=torch.float64)}
-    bump[layer][where[0], :, where[1]] = amount
-    values, _ = networks.q_layers(batch.obs, batch.action, network, bump)
-    found = networks.transition_losses(batch, noise)
-    target = found.target if network == "online" else found.offline_target
-    return (values - target).square().sum(dim=0)
-
-
-@pytest.mark.parametrize(("network", "layer"), [("online", "stem"), ("offline", "block1.inner")])
-def test_dormancy_scores_of_critics(tmp_path, network, layer):
-    check_dormancy(tmp_path, network, layer, bc_wait_updates=10_000)
-
-
-def test_dormancy_scores_of_the_actor(tmp_path):
-    check_dormancy(tmp_path, "actor", "hidden0", bc_wait_updates=10_000)
-
-
-def check_dormancy(tmp_path, network, layer, **settings):
-    stage = build(tmp_path, Dormancy(), **settings)
-    stage.probes.change(Change("reset", "before"))
-    rng = stage.rng("dormancy")
-    batch = stage.everything()
-    table = stage.read("dormancy").query("phase == 'before reset'")
-    # The noise of earlier measurements comes first in the stream.
-    first = stage.read("dormancy").query("phase == 'cadence'")["env_step"].unique()
-    for rows in [*first, SIZE]:
-        for name in stage.view.subject.networks:
-            noise = normals(rng, int(rows))
-            if rows == SIZE and name == network:
-                wanted = noise
-    row = table.query(f"network == '{network}' and layer == '{layer}' and member == 0").iloc[0]
-    if network == "actor":
-        outputs = stage.agent.networks.policy_layers(batch.obs)[1][layer]
-    else:
-        outputs = stage.agent.networks.q_layers(batch.obs, batch.action, network)[1][layer][0]
-    np.testing.assert_allclose(row["activation"], outputs.abs().mean(dim=0), **CLOSE)
-    for neuron in range(stage.agent.spec.width):
-        step = 1e-6
-        up, down = (
-            perturbed_loss(stage, network, batch, wanted, layer, (0, neuron), sign * step)
-            for sign in (1, -1)
-        )
-        slope = ((up - down) / (2 * step)).abs().mean().item()
-        assert row["gradient"][neuron] == pytest.approx(slope, rel=1e-6, abs=1e-6)
-
-
-def test_dormancy_gradients_equal_autograd_to_rounding(tmp_path):
-    stage = build(tmp_path, Dormancy(), variant="fog")
-    batch, noise = stage.everything(), normals(np.random.default_rng(0), SIZE)
-    networks = stage.agent.networks
-    target = networks.transition_losses(batch, noise).offline_target
-    for layer, hidden in stage.view.subject.hidden("offline", batch, noise).items():
-        zero = torch.zeros_like(hidden.output, requires_grad=True)
-        values, _ = networks.q_layers(batch.obs, batch.action, "offline", {layer: zero})
-        loss = losses.critic_loss(values, target)
-        (wanted,) = torch.autograd.grad(loss.sum(), [zero])
-        torch.testing.assert_close(hidden.gradient, wanted, rtol=1e-9, atol=1e-12)
-
-
-def test_dormancy_sees_every_layer_before_and_after_changes(tmp_path):
-    stage = build(tmp_path, Dormancy())
-    stage.probes.change(Change("expansion", "before"))
-    stage.agent.expand()
-    promote(stage.agent)
-    stage.probes.change(Change("expansion", "after"))
-    table = stage.read("dormancy")
-    before = table[table["phase"] == "before expansion"]
-    after = table[table["phase"] == "after expansion"]
-    grown = set(after["layer"]) - set(before["layer"])
-    assert grown == {"block2.inner", "block2.outer"}
-    assert set(before["network"]) == {"online", "offline", "value", "actor"}
-    # The same batch before and after: what did not change scores the same.
-    same = ["network", "layer", "member"]
-    pairs = before.merge(after, on=same).query("network == 'actor' or layer == 'stem'")
-    for _, row in pairs.iterrows():
-        assert np.array_equal(row["activation_x"], row["activation_y"])
-    counted = before[before["network"] == "online"].groupby("member").size()
-    assert list(counted) == [stage.agent.dense_layers - 2] * 2
-
-
-def test_dormancy_cadence(tmp_path):
-    stage = build(tmp_path, Dormancy(per_window=4))
-    table = stage.read("dormancy")
-    assert sorted(table["env_step"].unique()) == [17, 20, 25, 30, 35, 40, 45, 50]
-
-
 def test_features_of_a_sample(tmp_path):
     stage = build(tmp_path, Features(size=10, at=(0.5,)))
     table = stage.read("features")
@@ -269,4 +200,22 @@ def test_features_are_taken_once_per_chosen_share(tmp_path):
     stage = build(tmp_path, Features(size=5, at=(0.3, 0.2, 0.45)))
     assert sorted(stage.read("features")["env_step"].unique()) == [20, 30, 45]
     play(stage, 5)
+    stage.probes.end()
     assert sorted(stage.read("features")["env_step"].unique()) == [20, 30, 45]
+
+
+def test_features_are_not_missed_on_steps_without_an_update(tmp_path):
+    """As with a replay ratio below 1: before a reset, and at the end of the run."""
+    stage = build(tmp_path, Features(size=5, at=(0.8, 1.0)))
+    stage.progress.env_step = 80
+    q = stage.agent.networks.q_values(*stage.everything()[:2])[0]
+    stage.probes.change(Change("reset", "before"))
+    stage.agent.reset()
+    promote(stage.agent)
+    stage.probes.change(Change("reset", "after"))
+    stage.progress.env_step = 100
+    stage.probes.end()
+    table = stage.read("features")
+    assert list(table.groupby("env_step").size().items()) == [(80, 5), (100, 5)]
+    before = table[table["env_step"] == 80]
+    np.testing.assert_allclose(before["q"], q[before["transition"].to_numpy().copy()], **CLOSE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -75,11 +77,31 @@ def test_names_and_options():
         (["features:at=1.5"], "share"),
         (["dormancy", "dormancy:batch=8"], "named twice"),
         (["validation:x"], "it has: none"),
+        (["churn:per_window=0"], "probe 'churn': per_window must be at least 1"),
+        (["dormancy:per_window=0"], "probe 'dormancy': per_window must be at least 1"),
+        (["norms:per_window=0"], "probe 'norms': per_window must be at least 1"),
+        (["srank:per_window=-1"], "probe 'srank': per_window must be at least 1"),
     ],
 )
 def test_mistakes_are_named(spec, message):
     with pytest.raises(ConfigError, match=message):
         probing.load(spec)
+
+
+def test_seconds_spent_outlive_a_resume(tmp_path):
+    class Slow(Probe):
+        name = "slow"
+
+        def on_window(self, view):
+            time.sleep(0.01)
+
+    before, after = (build(tmp_path, Slow(), added=1).probes for _ in range(2))
+    before.window()
+    before.save(tmp_path / "saved")
+    after.load(tmp_path / "saved")
+    assert after.seconds == before.seconds
+    after.window()
+    assert after.seconds["slow"] >= before.seconds["slow"] + 0.01
 
 
 def test_every_probe_records_tables_of_the_schema(tmp_path):

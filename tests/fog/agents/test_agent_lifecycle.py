@@ -9,6 +9,7 @@ import torch
 from fog.agents import NetworkSpec, parameter_counts
 from fog.agents.state import flatten
 from fog.errors import UserError
+from fog.seeding import integer_seed
 from fog.variants import VARIANTS, resolve
 from tests.fog.agents.agent_helpers import ACT, OBS, make_agent, make_batch, same
 
@@ -22,7 +23,9 @@ def snapshot(agent):
 def test_act_shapes_range_and_repeatability():
     agent = make_agent()
     obs = np.random.default_rng(0).standard_normal((7, OBS))
-    many = agent.act(obs, deterministic=True)
+    many = agent.act(obs)
+    assert np.array_equal(many, agent.act(obs, deterministic=True))
+    assert np.array_equal(many, agent.act(obs, deterministic=True, rng=np.random.default_rng(1)))
     assert many.shape == (7, ACT) and many.dtype == np.float32
     np.testing.assert_allclose(agent.act(obs[2], deterministic=True), many[2], rtol=1e-5)
     mean, log_std = agent.networks.policy(torch.from_numpy(obs).float())
@@ -39,7 +42,7 @@ def test_act_refuses_a_wrong_size_and_sampling_without_rng():
     with pytest.raises(ValueError, match="expected \\(5,\\)"):
         agent.act(np.zeros(OBS + 1), deterministic=True)
     with pytest.raises(ValueError, match="needs rng"):
-        agent.act(np.zeros(OBS))
+        agent.act(np.zeros(OBS), deterministic=False)
 
 
 @pytest.mark.parametrize("variant", sorted(VARIANTS))
@@ -197,6 +200,21 @@ def test_state_round_trip_then_identical_updates(variant):
         one.reset()
         one.update(make_batch(1, seed=5))
     assert same(agent.state_dict(), other.state_dict())
+
+
+def test_noise_of_another_kind_of_device_begins_anew():
+    """CUDA's generator has a state of 16 bytes; an agent must still load on the CPU."""
+    agent = make_agent("sac")
+    agent.update(make_batch(3))
+    foreign = agent.state_dict() | {"noise_generator": torch.zeros(16, dtype=torch.uint8)}
+    one, two = make_agent("sac"), make_agent("sac")
+    for other in (one, two):
+        other.load_state_dict(foreign, agent.counters())
+        other.update(make_batch(2, seed=4))
+    assert same(one.state_dict(), two.state_dict())
+    want = torch.Generator().manual_seed(integer_seed(0, "noise", 3))
+    one.load_state_dict(foreign, agent.counters())
+    assert torch.equal(one.state_dict()["noise_generator"], want.get_state())
 
 
 def test_state_dict_is_a_copy():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -14,8 +17,8 @@ from tests.fog.agents.reference import reference_update_
 PLAIN = {"critic": "plain", "initial_depth": 0, "maximal_depth": 0, "expansion_updates": ()}
 CASES = {
     "sac": ("sac", {}),
-    "relu": ("sac", {"activation": "relu"}),
-    "actor norm": ("sac", {"actor_layer_norm": True}),
+    "elu": ("sac", {"activation": "elu"}),
+    "actor without norm": ("sac", {"actor_layer_norm": False}),
     "mean of twins": ("sac", {"pessimism": 0.0}),
     "some pessimism": ("sac", {"pessimism": 0.3}),
     "clipped std": ("sac", {"log_std_min": -0.2, "log_std_max": 0.1}),
@@ -26,11 +29,23 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_twenty_updates_in_double_precision(case):
+def test_the_cases_are_different_agents():
+    configs = [make_agent(variant, **settings).config for variant, settings in CASES.values()]
+    assert all(one != other for one, other in itertools.combinations(configs, 2))
+
+
+# Only a minimum picks one of the twins.
+PICKING = [case for case, (_, settings) in CASES.items() if "pessimism" not in settings]
+
+
+@pytest.mark.parametrize(
+    ("case", "picks"), [*((case, False) for case in CASES), *((case, True) for case in PICKING)]
+)
+def test_twenty_updates_in_double_precision(case, picks):
     """A wrong gradient cannot hide: Adam's moments are compared to 1e-9."""
     variant, settings = CASES[case]
     agent = make_agent(variant, **settings)
+    rule = replace(agent.rule, picks=picks)
     fast, plain = doubled(agent._state), doubled(agent._state)
     g = torch.Generator().manual_seed(0)
     gates = []
@@ -38,8 +53,8 @@ def test_twenty_updates_in_double_precision(case):
         batch = Batch(*(part.double() for part in one(make_batch(seed=index))))
         noise = torch.randn(2, SIZE, ACT, generator=g).double()
         flag = torch.tensor(index > 5)
-        got = update_(fast, batch, noise, flag, agent.rule)
-        want = reference_update_(plain, batch, noise, flag, agent.rule)
+        got = update_(fast, batch, noise, flag, rule)
+        want = reference_update_(plain, batch, noise, flag, rule)
         torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
         gates.append(got[0][-1].item())
     right = dict(flatten(plain))
@@ -54,6 +69,7 @@ def test_twenty_updates_in_double_precision(case):
 def test_two_hundred_updates_across_expansion_and_reset(variant):
     """In the precision of training, to 1e-5."""
     agents = [make_agent(variant, bc_wait_updates=30, bc_weight=0.1) for _ in range(2)]
+    rule = replace(agents[0].rule, picks=True)
     g = torch.Generator().manual_seed(0)
     for index in range(200):
         if index in (60, 190):
@@ -65,7 +81,7 @@ def test_two_hundred_updates_across_expansion_and_reset(variant):
         batch, noise = one(make_batch(seed=index)), torch.randn(2, SIZE, ACT, generator=g)
         flag = torch.tensor(index % 130 >= 30)
         for agent, function in zip(agents, (update_, reference_update_), strict=True):
-            function(agent._state, batch, noise, flag, agent.rule)
+            function(agent._state, batch, noise, flag, rule)
     right = dict(flatten(agents[1]._state))
     for name, tensor in flatten(agents[0]._state):
         torch.testing.assert_close(tensor, right[name], rtol=1e-5, atol=1e-5, msg=name)
@@ -83,3 +99,27 @@ def test_the_reference_is_not_the_fast_update_in_disguise():
     assert any(
         not torch.allclose(tensor, right[name], atol=1e-5) for name, tensor in flatten(agent._state)
     )
+
+
+@pytest.mark.parametrize("smaller", [0, 1])
+def test_one_twin_may_be_picked_everywhere(smaller):
+    """The border between the twins then lies at an end."""
+    agent = make_agent("sac")
+    agent._state.critic["head.bias"][smaller] -= 1e3
+    state = clone_state(agent._state)
+    batch, noise = one(make_batch()), torch.randn(2, SIZE, ACT)
+    rule = replace(agent.rule, picks=True)
+    update_(agent._state, batch, noise, torch.tensor(False), rule)
+    reference_update_(state, batch, noise, torch.tensor(False), rule)
+    for name, tensor in state.actor.items():
+        torch.testing.assert_close(agent._state.actor[name], tensor, rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_wide_critics_pick_where_there_is_a_minimum():
+    picks = {
+        (width, pessimism): make_agent("sac", width=width, pessimism=pessimism).rule.picks
+        for width in (64, 256)
+        for pessimism in (0.0, 1.0)
+    }
+    assert [key for key, pick in picks.items() if pick] == [(256, 1.0)]
+    assert not make_agent("sac", width=256, precision="bfloat16").rule.picks

@@ -9,6 +9,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from fog.agents import NetworkSpec, build_agent, transition_losses
+from fog.agents.rule import picks
 from fog.config import Config
 from fog.cost.flops import TERMS, loss_flops, total_flops, update_flops
 from fog.replay.batch import Batch
@@ -49,6 +50,16 @@ def test_an_update_is_counted_exactly(backbone: str, depth: int, width: int) -> 
     with FlopCounterMode(display=False) as counter:
         agent.update(_batch(1, BATCH))
     assert counter.get_total_flops() == total_flops(agent.spec, depth, BATCH)
+
+
+@pytest.mark.parametrize("backbone", ["sac", "obac"])
+def test_a_wide_update_that_picks_is_counted_exactly(backbone: str) -> None:
+    config = _config(backbone, 2, 256)
+    agent = build_agent(config, OBS, ACT)
+    with FlopCounterMode(display=False) as counter:
+        agent.update(_batch(1, BATCH))
+    assert picks(config)
+    assert counter.get_total_flops() == total_flops(agent.spec, 2, BATCH, picks=True)
 
 
 @pytest.mark.parametrize("backbone", ["sac", "obac"])

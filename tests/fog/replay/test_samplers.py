@@ -109,39 +109,81 @@ def test_numbers_known_for_the_papers_settings():
 
 
 class Recorder:
-    """A replay whose sampler has lived: adds, draws and TD errors before the law is tested."""
+    """A replay whose sampler has lived: adds, draws and TD errors before the law is tested.
+
+    Beside it a plain dictionary of priorities by id is kept by the definitions alone, so that the
+    law that draws must follow is not read from the tree they come from.
+    """
+
+    QUOTA, FLOOR, ALPHA = 20.0, 0.01, 0.6
 
     def __init__(self, name: str, capacity: int, added: int, seed: int = 3) -> None:
         rng = np.random.default_rng(seed)
         sampler = make_sampler(
-            name, capacity=capacity, rng=generator(seed, "replay"), quota=20.0, total_steps=added
+            name,
+            capacity=capacity,
+            rng=generator(seed, "replay"),
+            quota=self.QUOTA,
+            floor=self.FLOOR,
+            alpha=self.ALPHA,
+            total_steps=added,
         )
+        self.name = name
         self.replay = Replay(1, 1, capacity, sampler=sampler)
         self.replay.begin_episode([0.0])
+        self.priorities: dict[int, float] = {}
+        self.largest = 1.0
         for step in range(added):
             self.replay.add([0.0], 0.0, [0.0], False, False)
+            self.priorities[step] = self.QUOTA if name == "cuer" else self.largest
+            self.priorities.pop(step - capacity, None)
             if step % 7 == 0:
                 _, ids = self.replay.sample(32)
-                self.replay.update_priorities(ids, rng.exponential(size=ids.shape) ** 2)
+                self.pay(ids)
+                errors = rng.exponential(size=ids.shape) ** 2
+                self.replay.update_priorities(ids, errors)
+                self.rank(ids, errors)
+
+    def pay(self, ids: np.ndarray) -> None:
+        """CUER: each draw pays off one, down to the floor."""
+        for i in ids.ravel().tolist():
+            if self.name == "cuer":
+                self.priorities[i] = max(self.priorities[i] - 1.0, self.FLOOR)
+
+    def rank(self, ids: np.ndarray, errors: np.ndarray) -> None:
+        """PER: (|TD error| + 1e-6)^alpha; the largest ever is what newcomers get."""
+        for i, error in zip(ids.ravel().tolist(), errors.ravel().tolist(), strict=True):
+            if self.name == "per":
+                self.priorities[i] = (abs(error) + 1e-6) ** self.ALPHA
+                self.largest = max(self.largest, self.priorities[i])
+
+    def law(self) -> np.ndarray:
+        """The probability of each stored transition, oldest first, by the definitions."""
+        if self.name == "decay":
+            return exact_decay_law(len(self.priorities), 1e-5, 0.1)
+        weights = np.array([self.priorities[i] for i in sorted(self.priorities)])
+        return weights / weights.sum()
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize(("capacity", "added"), [(500, 1), (500, 60), (500, 500), (300, 1234)])
 def test_every_sampler_follows_its_law_after_a_life(name, capacity, added):
-    replay = Recorder(name, capacity, added).replay
+    recorder = Recorder(name, capacity, added)
+    replay, law = recorder.replay, recorder.law()
     oldest = replay.added - replay.size
+    assert sorted(recorder.priorities) == list(range(oldest, added))
+    told = replay.sampler.probabilities(oldest, added)
+    np.testing.assert_allclose(told, law, rtol=1e-9)
     if name == "cuer":
         # Its law moves with every draw: compare single draws with the law just before each.
-        expected, ids = np.zeros(replay.size), []
-        for _ in range(4000):
-            expected += replay.sampler.probabilities(oldest, added)
-            ids.append(replay.sampler.draw(1, 1, oldest, added)[0][0, 0])
-        law, drawn = expected / expected.sum(), np.array(ids)
+        expected, drawn = np.zeros(replay.size), np.zeros(4000, int)
+        for k in range(len(drawn)):
+            expected += recorder.law()
+            drawn[k] = replay.sampler.draw(1, 1, oldest, added)[0][0, 0]
+            recorder.pay(drawn[k])
+        law = expected / expected.sum()
     else:
-        law = replay.sampler.probabilities(oldest, added)
         drawn = replay.sampler.draw(10, 4000, oldest, added)[0]
-    assert law.shape == (replay.size,)
-    assert law.sum() == pytest.approx(1.0)
     assert chi_square(drawn, law, oldest) > P_MIN
 
 

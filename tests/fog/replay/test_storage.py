@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -271,6 +273,18 @@ def test_memmap_equals_memory(tmp_path: Path):
 def test_memmap_refuses_a_disk_that_is_too_small(tmp_path: Path):
     with pytest.raises(UserError, match="free"):
         build(10**13, storage="memmap", directory=tmp_path)
+
+
+def test_memmap_counts_the_file_that_it_replaces_as_free(tmp_path: Path, monkeypatch):
+    """A resume on a disk that the first sitting has filled needs no second ring."""
+    first = build(5_000, storage="memmap", directory=tmp_path)
+    fill(first, list("-" * 5_001), np.random.default_rng(0))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
+    build(5_000, storage="memmap", directory=tmp_path)
+    with pytest.raises(UserError, match="free"):
+        build(10_000, storage="memmap", directory=tmp_path)
+    with pytest.raises(UserError, match="free"):
+        build(5_000, storage="memmap", directory=tmp_path / "elsewhere")
 
 
 def test_package_does_not_import_torch():

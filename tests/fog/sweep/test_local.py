@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 import fog
-from fog.sweep.process import THREAD_CAPS, environment
-from tests.fog.sweep.running import VARIANT, jobs_of, start, until, workers
-from tests.training import assert_same_run, tiny
+from fog.rundir import RunDirectory
+from fog.sweep.job import Job
+from fog.sweep.process import THREAD_CAPS, Process, environment
+from tests.fog.sweep.running import TASK, VARIANT, jobs_of, start, until, workers
+from tests.training import TINY, assert_same_run, tiny
 
 
 def test_runs_side_by_side_equal_a_run_alone_and_are_then_skipped(tmp_path: Path) -> None:
@@ -88,6 +93,41 @@ def test_two_sweeps_into_one_folder_share_the_work(tmp_path: Path) -> None:
     assert all(log.count("Finished. ") == 1 for log in logs)
     whole = fog.train(tiny(tmp_path / "whole", VARIANT))
     assert_same_run(whole.directory, jobs[0].directory)
+
+
+def test_a_run_that_diverges_is_a_result_and_the_other_goes_on(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    settings = TINY | {"reset_steps": [120], "expansion_updates": [30], "out": str(tmp_path)}
+    document = {
+        "name": "divergence",
+        "tasks": TASK,
+        "variants": VARIANT,
+        "settings": settings,
+        # A learning rate this absurd overflows float32 within a few updates.
+        "runs": [{"seeds": 0, "settings": {"critic_lr": 1e30}}, {"seeds": 1}],
+    }
+    plan.write_text(yaml.safe_dump(document))
+    command = [sys.executable, "-m", "fog", "sweep", "--plan", str(plan), "--jobs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "2 runs: 1 diverged, 1 finished" in done.stdout
+    assert "Traceback" not in done.stderr
+    home = tmp_path / "gym-Pendulum-v1" / VARIANT
+    found = [RunDirectory(home / f"seed{seed}").manifest()["status"] for seed in (0, 1)]
+    assert found == ["diverged", "finished"]
+
+
+def test_a_run_starts_on_a_node_without_the_folder_of_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = [sys.executable, "-c", "import os; print(os.getcwd())"]
+    monkeypatch.setattr(Job, "command", lambda job: where)
+    (job,) = jobs_of(tmp_path / "shared", range(1))
+    for home, expected in ((tmp_path, tmp_path), (tmp_path / "not here", Path.cwd())):
+        process = Process(dataclasses.replace(job, home=home))
+        assert process.wait(60) == 0
+        assert job.log.read_text().splitlines()[-1] == str(expected)
+    assert not (tmp_path / "not here").exists()
 
 
 def test_threads_of_a_run_are_capped(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from fog.cli.sweepreport import summary
 from fog.rundir import RunDirectory
 from fog.sweep import sweep as module
+from fog.sweep.job import Job
 from fog.sweep.sweep import Outcome, Sweep
 from tests.fog.sweep.scripted import (
     Act,
@@ -150,6 +151,69 @@ def test_a_run_that_another_sweep_started_a_moment_earlier(tmp_path: Path) -> No
     outcome = Sweep(jobs, engine, Heard()).run()
     assert states(outcome) == ["finished", "finished"]
     assert engine.submitted == [[0, 1]]
+
+
+def test_a_lost_race_for_the_lock_is_tried_again(tmp_path: Path) -> None:
+    """Whoever held the lock may have let it go before the sweep looks."""
+    engine, heard = Scripted({0: [lambda job: 75, lambda job: 75]}), Heard()
+    outcome = Sweep(jobs_in(tmp_path, 1), engine, heard).run()
+    assert states(outcome) == ["finished"]
+    assert engine.submitted == [[0], [0], [0]]
+    assert (0, "failed") not in heard.changes
+
+
+@pytest.mark.parametrize("status", ["interrupted", "running"])
+def test_a_run_that_another_process_began_and_let_go_is_resumed(
+    tmp_path: Path, status: str
+) -> None:
+    def refused_as_new(job: Job) -> int:
+        begin(job, status, 70)
+        return 2
+
+    engine = Scripted({0: [refused_as_new]})
+    assert states(Sweep(jobs_in(tmp_path, 1), engine, Heard()).run()) == ["finished"]
+    assert engine.submitted == [[0], [0]]
+
+
+def test_a_refusal_to_resume_is_not_tried_again(tmp_path: Path) -> None:
+    jobs = jobs_in(tmp_path, 1)
+    begin(jobs[0], "interrupted", 70)
+    engine = Scripted({0: [lambda job: 2]})
+    assert states(Sweep(jobs, engine, Heard()).run()) == ["failed"]
+    assert engine.submitted == [[0]]
+
+
+def other_settings(job: Job, status: str) -> None:
+    """Leave what a sweep with another batch size would."""
+    directory = RunDirectory.create(job.config.replace(batch_size=8))
+    directory.update_manifest(status=status, env_step=70)
+    directory.unlock()
+
+
+@pytest.mark.parametrize("status", ["finished", "diverged", "interrupted", "running"])
+def test_a_run_of_another_sweep_with_other_settings_is_not_ours(
+    tmp_path: Path, status: str
+) -> None:
+    jobs = jobs_in(tmp_path, 4)
+    other_settings(jobs[0], status)
+
+    def others_too(job: Job) -> int:
+        other_settings(jobs[2], status)
+        other_settings(jobs[3], status)
+        return finish(job)
+
+    def refused(job: Job) -> int:
+        return 2
+
+    engine = Scripted({1: [others_too], 2: [refused]}, slots=2)
+    outcome = Sweep(jobs, engine, Heard()).run()
+    assert states(outcome) == ["failed", "finished", "failed", "failed"]
+    # Seed 2 was submitted before the other sweep took it, 0 and 3 never.
+    assert engine.submitted == [[1, 2]]
+    for seed in (0, 2, 3):
+        assert "started with batch_size = 8, now batch_size = 16" in (
+            outcome.tally.entries[seed].reason
+        )
 
 
 def test_a_run_that_another_sweep_finished_meanwhile_is_not_started(tmp_path: Path) -> None:

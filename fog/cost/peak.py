@@ -1,0 +1,27 @@
+"""The most memory that a process ever held."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+
+
+def peak_bytes(pid: int | None = None) -> int:
+    """Bytes that a process had in memory at its fullest; 0 if it has ended.
+
+    On Linux not from `getrusage`: a program that is started inherits there what its parent held,
+    so that every child of a large process looks as large.
+
+    Args:
+        pid: of which process; this one if None, and outside Linux no other can be asked for.
+    """
+    if sys.platform == "darwin":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        status = Path(f"/proc/{pid or 'self'}/status").read_text()
+    except OSError:
+        return 0
+    # A process that has ended and was not waited for has a status without its memory.
+    _, found, rest = status.partition("VmHWM:")
+    return 1024 * int(rest.split()[0]) if found else 0
