@@ -38,11 +38,11 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "run the notebooks and write the report. The same command resumes what was interrupted.",
     )
     parser.add_argument("--task", default="cartpole-swingup", help="task [cartpole-swingup]")
-    parser.add_argument("--seeds", type=integer, default=1, metavar="N", help="seeds [1]")
+    parser.add_argument("--seeds", type=integer, default=2, metavar="N", help="seeds [2]")
     parser.add_argument("--scale", type=float, default=0.02, metavar="X", help="scale [0.02]")
     parser.add_argument("--width", type=integer, default=64, metavar="N", help="width [64]")
     parser.add_argument("--window-steps", type=integer, default=300, metavar="N", help="[300]")
-    parser.add_argument("--eval-every", type=integer, default=150, metavar="N", help="[150]")
+    parser.add_argument("--eval-every", type=integer, default=300, metavar="N", help="[300]")
     parser.add_argument("--eval-episodes", type=integer, default=3, metavar="N", help="[3]")
     parser.add_argument("--jobs", type=integer, default=cores(), metavar="N", help="runs at once")
     parser.add_argument("--out", type=Path, default=Path("runs/reproduce"), help="[runs/reproduce]")

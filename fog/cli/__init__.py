@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the `fog` command and return its exit code.
 
     0 success, 1 not all of a sweep's runs finished, 2 bad input (one line on standard error),
-    3 the run diverged, 130 interrupted.
+    3 the run diverged, 75 another process is writing the run, 130 interrupted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
