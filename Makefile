@@ -31,22 +31,28 @@ lint: $(VENV)/.installed ## ruff, format check, mypy, import contracts
 test: lint ## all checks and the test suite (under 15 minutes on 2 cores)
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-# What `make test` skips for want of a package, this installs: Ray, submitit and Stable-Baselines3.
-$(VENV)/.installed-slow: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray,slurm,sb3]'
+# What `make test` skips for want of Ray, submitit or Stable-Baselines3 is tested here, in an
+# environment of its own: with their types installed, mypy would say other things of our code.
+SLOW = $(VENV)-slow
+
+$(SLOW)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(SLOW)
+	@echo '*' > $(SLOW)/.gitignore
+	$(SLOW)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray,slurm,sb3]'
 	@touch $@
 
 # With FOG_ALL_TESTS a missing package is a failure. Slurm itself is no Python package, so its tests
 # may be skipped; the run of submitit's local executor is left then. By file, because the tests of
-# one file share a cluster.
-SLOW = FOG_ALL_TESTS=1 $(ONE_THREAD) $(BIN)/python -m pytest -q -rs -n 2 --dist loadfile
+# one file share a cluster. A node of Ray may take longer to start than the 30 s that Ray allows it.
+SLOW_TEST = FOG_ALL_TESTS=1 RAY_raylet_start_wait_time_s=120 $(ONE_THREAD) \
+	$(SLOW)/bin/python -m pytest -q -rs -n 2 --dist loadfile
 
-test-slow: $(VENV)/.installed-slow ## the tests that take minutes each, and those of Ray, Slurm and SB3
+test-slow: $(SLOW)/.installed ## the tests that take minutes each, and those of Ray, Slurm and SB3
 	@PATH="$$PATH:/usr/sbin:/sbin"; command -v slurmctld >/dev/null \
 		&& echo "Slurm: a real cluster of this node" \
 		|| echo "Slurm: not installed (apt-get install slurm-wlm munge); submitit's local executor only"
-	$(SLOW) -m slow
-	$(SLOW) tests/diagnostics/test_adapters.py tests/fog/sweep/test_ray.py tests/fog/sweep/test_slurm.py
+	$(SLOW_TEST) -m slow
+	$(SLOW_TEST) tests/diagnostics/test_adapters.py tests/fog/sweep/test_ray.py tests/fog/sweep/test_slurm.py
 
 format: $(VENV)/.installed ## rewrite the code in house style
 	$(BIN)/python -m ruff check --fix .
@@ -91,4 +97,4 @@ bench: $(BENCH)/.installed $(CLEANRL) ## speed beside peers, into benchmarks/out
 	$(BENCH_PYTHON) benchmarks/sweep.py > $(BENCH_OUT)/sweep.md
 
 clean: ## remove the environment and caches, keep runs and figures
-	rm -rf $(VENV) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SLOW) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
