@@ -29,3 +29,20 @@ def test_sac_at_replay_ratio_one_swings_the_pendulum_up(tmp_path: Path, seed: in
         out=str(tmp_path),
     )
     assert mean_returns(fog.train(config).directory).iloc[-1] >= -250
+
+
+@pytest.mark.slow
+def test_fog_swings_the_cartpole_up(tmp_path: Path) -> None:
+    """At a sixteenth of the paper's width and 22,500 steps, through three resets: ten minutes."""
+    config = fog.resolve(
+        "cartpole-swingup",
+        "fog",
+        scale=0.15,
+        width=32,
+        batch_size=128,
+        eval_every=750,
+        eval_episodes=3,
+        tensorboard=False,
+        out=str(tmp_path),
+    )
+    assert mean_returns(fog.train(config).directory).max() >= 700
