@@ -37,7 +37,6 @@ SLOW = $(VENV)-slow
 
 $(SLOW)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(SLOW)
-	@echo '*' > $(SLOW)/.gitignore
 	$(SLOW)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray,slurm,sb3]'
 	@touch $@
 
