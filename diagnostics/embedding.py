@@ -78,29 +78,15 @@ def embed(features: ArrayLike, settings: Settings | None = None) -> Embedding:
         ValueError: fewer than 10 points, or features that are not finite or do not vary.
     """
     settings = settings or Settings()
-    table = np.asarray(features, np.float64)
-    if table.ndim != 2 or len(table) < 10:
-        raise ValueError(f"t-SNE needs at least 10 points, got an array of shape {table.shape}")
-    if not np.isfinite(table).all():
-        raise ValueError("features are not finite: the critic has diverged")
-    centred = table - table.mean(axis=0)
-    spread = float(centred.std())
-    # scikit-learn divides by the spread of its first component and crashes on what comes of it.
-    if table.shape[1] < 2 or spread <= 1e-12 * (float(np.abs(table).max()) + 1e-300):
-        raise ValueError("features do not vary: the layer gives the same output for every point")
-    centred /= spread
-    pca = PCA(min(settings.components, *table.shape), svd_solver="full")
-    reduced = pca.fit_transform(centred)
+    reduced, variance_kept = _reduced(features, settings)
     tsne = TSNE(
-        perplexity=min(settings.perplexity, (len(table) - 1) / 3),
+        perplexity=min(settings.perplexity, (len(reduced) - 1) / 3),
         max_iter=settings.iterations,
         init="pca",
         random_state=settings.seed,
     )
     points = tsne.fit_transform(reduced)
-    rng = np.random.default_rng(settings.seed)
-    size = min(settings.quality_points, len(table))
-    subset = np.sort(rng.choice(len(table), size, replace=False))
+    subset = _subset(reduced, settings)
     clusters = _clusters(reduced, subset, settings)
     return Embedding(
         points=np.asarray(points, np.float64),
@@ -112,13 +98,49 @@ def embed(features: ArrayLike, settings: Settings | None = None) -> Embedding:
             trustworthiness(
                 reduced[subset],
                 points[subset],
-                n_neighbors=min(settings.neighbours, (size - 1) // 2),
+                n_neighbors=min(settings.neighbours, (len(subset) - 1) // 2),
             )
         ),
         kl_divergence=float(tsne.kl_divergence_),
-        variance_kept=float(pca.explained_variance_ratio_.sum()),
+        variance_kept=variance_kept,
         settings=settings,
     )
+
+
+def separation(features: ArrayLike, settings: Settings | None = None) -> float:
+    """`Embedding.silhouette` without the picture: how well features fall into clusters.
+
+    Raises:
+        ValueError: as `embed`.
+    """
+    settings = settings or Settings()
+    reduced, _ = _reduced(features, settings)
+    subset = _subset(reduced, settings)
+    return _silhouette(reduced[subset], _clusters(reduced, subset, settings)[subset])
+
+
+def _reduced(features: ArrayLike, settings: Settings) -> tuple[NDArray[np.float64], float]:
+    """Principal components of features, and the share of the variance in them."""
+    table = np.asarray(features, np.float64)
+    if table.ndim != 2 or len(table) < 10:
+        raise ValueError(f"t-SNE needs at least 10 points, got an array of shape {table.shape}")
+    if not np.isfinite(table).all():
+        raise ValueError("features are not finite: the critic has diverged")
+    centred = table - table.mean(axis=0)
+    spread = float(centred.std())
+    # scikit-learn divides by the spread of its first component and crashes on what comes of it.
+    if table.shape[1] < 2 or spread <= 1e-12 * (float(np.abs(table).max()) + 1e-300):
+        raise ValueError("features do not vary: the layer gives the same output for every point")
+    pca = PCA(min(settings.components, *table.shape), svd_solver="full")
+    reduced = pca.fit_transform(centred / spread)
+    return reduced, float(pca.explained_variance_ratio_.sum())
+
+
+def _subset(table: NDArray[np.float64], settings: Settings) -> NDArray[np.int64]:
+    """The points on which quality is measured."""
+    rng = np.random.default_rng(settings.seed)
+    size = min(settings.quality_points, len(table))
+    return np.sort(rng.choice(len(table), size, replace=False))
 
 
 def _clusters(

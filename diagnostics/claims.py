@@ -1,0 +1,198 @@
+"""The paper's claims as contrasts with a sign, to be tested on recorded runs.
+
+A claim is one or more contrasts, each a number that the paper says is positive: of one variant, or
+of one variant more than of another. They were written down before any run of `results/miniature`
+had been looked at. `diagnostics.evidence` puts them to runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+
+from diagnostics import measures
+from diagnostics.plots.names import label as paper_name
+from diagnostics.runs import Runs
+
+Measure = Callable[[Runs], pd.Series]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A number that is positive if the paper is right.
+
+    Attributes:
+        what: in words, the number that is compared.
+        measure: one number per run.
+        larger: the variant whose number is larger, or larger than zero if there is no other.
+        smaller: the other variant.
+        ratio: the measure is a logarithm, so the contrast is shown as a ratio.
+        counts: part of the claim's verdict; others are shown to help read it.
+    """
+
+    what: str
+    measure: Measure
+    larger: str
+    smaller: str | None = None
+    ratio: bool = True
+    counts: bool = True
+
+    def sides(self) -> str:
+        """The variants by their names in the paper."""
+        other = "" if self.smaller is None else f" against {paper_name(self.smaller)}"
+        return paper_name(self.larger) + other
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper and what would show it."""
+
+    name: str
+    statement: str
+    contrasts: tuple[Contrast, ...]
+
+
+def _each(
+    what: str, measure: Measure, pairs: str, *, ratio: bool = True, counts: bool = True
+) -> tuple[Contrast, ...]:
+    """Contrasts of one measure, from a text such as `a > b, c`."""
+    found = []
+    for pair in pairs.split(","):
+        larger, _, smaller = (part.strip() for part in pair.partition(">"))
+        found.append(Contrast(what, measure, larger, smaller or None, ratio, counts))
+    return tuple(found)
+
+
+_scaled = partial(partial, quantity="scaled")
+_DRAWN = "draws, oldest tenth / newest tenth"
+_LATE_LOSS = "loss on the whole buffer, 2nd half of training"
+_NEWEST = "loss, newest window / older half, 2nd half of training"
+_GROWTH = "loss on the newest window, 2nd half / 1st half of training"
+_LATE = "loss on the newest window, 2nd half of training"
+_DIAGONAL = "loss on the newest window"
+_FREE = ", scale-free"
+
+CLAIMS = (
+    Claim(
+        "older transitions are drawn more",
+        "Older transitions are sampled considerably more often, however often the agent is reset; "
+        "ER decay suppresses it.",
+        (
+            *_each(_DRAWN, measures.drawn, "sac, sac-reset, fog-uniform"),
+            *_each(_DRAWN, measures.drawn, "sac-reset > balanced-sac, fog-uniform > fog"),
+        ),
+    ),
+    Claim(
+        "plain SAC fails to fit its data",
+        "The critic loss of SAC is significantly higher than that of the variants with resets.",
+        (
+            *_each(
+                _LATE_LOSS,
+                measures.late_loss,
+                "sac > sac-reset, sac > per-sac, sac > balanced-sac, sac > expanded-sac",
+            ),
+            *_each(
+                _LATE_LOSS + _FREE, _scaled(measures.late_loss), "sac > sac-reset", counts=False
+            ),
+        ),
+    ),
+    Claim(
+        "reset alone leaves the late diagonal bright",
+        "Even SAC with reset has a spike in loss on the diagonal as training progresses; Expanded "
+        "SAC has a darker one.",
+        (
+            *_each(_NEWEST, measures.late_index, "sac-reset"),
+            *_each(_GROWTH, measures.diagonal_growth, "sac-reset"),
+            *_each(_LATE, measures.late_diagonal, "sac-reset > expanded-sac"),
+            *_each(_NEWEST + _FREE, _scaled(measures.late_index), "sac-reset", counts=False),
+            *_each(
+                _LATE + _FREE,
+                _scaled(measures.late_diagonal),
+                "sac-reset > expanded-sac",
+                counts=False,
+            ),
+        ),
+    ),
+    Claim(
+        "decay beats PER on the diagonal",
+        "The values on the diagonal of ER decay are generally smaller than those of PER.",
+        (
+            *_each(_DIAGONAL, measures.diagonal, "per-sac > balanced-sac"),
+            *_each(
+                _DIAGONAL + _FREE,
+                _scaled(measures.diagonal),
+                "per-sac > balanced-sac",
+                counts=False,
+            ),
+        ),
+    ),
+    Claim(
+        "expansion suppresses the loss explosion after resets",
+        "After a reset the critic buffer loss explodes; network expansion suppresses it.",
+        _each(
+            "peak loss of the buffer critic after resets",
+            measures.explosion,
+            "fog-fixed2 > fog, fog-fixed4 > fog",
+        ),
+    ),
+    Claim(
+        "dormancy drops at expansions",
+        "Steep drops in the dormant ratio follow expansions immediately; FoG has fewer dormant "
+        "neurons than larger networks that do not grow.",
+        (
+            *_each(
+                "points of dormancy lost at an expansion",
+                measures.fall_at_expansions,
+                "fog, expanded-sac",
+                ratio=False,
+            ),
+            *_each(
+                "dormant neurons, points",
+                measures.dormant,
+                "fog-fixed2 > fog, fog-fixed4 > fog",
+                ratio=False,
+            ),
+            *_each(
+                "points lost by layers older than the expansion",
+                measures.fall_of_old_layers,
+                "fog, expanded-sac",
+                ratio=False,
+                counts=False,
+            ),
+        ),
+    ),
+    Claim(
+        "clearer clusters",
+        "Network expansion makes clearer clusters in feature space (after 20 % of training).",
+        _each(
+            "silhouette of the features",
+            measures.silhouette,
+            "fog > fog-fixed2, fog > fog-fixed4",
+            ratio=False,
+        ),
+    ),
+    Claim(
+        "returns of the motivating example",
+        "Resets help SAC, ER decay more than PER, and expansion most of all.",
+        _each(
+            "return, last fifth of training",
+            measures.late_return,
+            "sac-reset > sac, balanced-sac > per-sac, expanded-sac > balanced-sac, "
+            "expanded-sac > sac-reset",
+            ratio=False,
+        ),
+    ),
+    Claim(
+        "returns of FoG's ablations",
+        "FoG is ahead of uniform replay, PER and CUER, and of both fixed sizes.",
+        _each(
+            "return, last fifth of training",
+            measures.late_return,
+            "fog > fog-uniform, fog > fog-per, fog > fog-cuer, fog > fog-fixed2, fog > fog-fixed4",
+            ratio=False,
+        ),
+    ),
+)

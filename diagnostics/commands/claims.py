@@ -1,0 +1,134 @@
+"""`fog claims`: the paper's claims, one by one, as these runs show them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+
+import pandas as pd
+
+from diagnostics.claims import CLAIMS, Claim
+from diagnostics.errors import AnalysisError, RunsWarning
+from diagnostics.evidence import evidence, verdict
+from diagnostics.runs import load
+from fog.cli.parser import Parser
+
+_HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
+_NOTES = (
+    "Every estimate is above 1 (x) or 0 if the paper is right. reproduced: the whole interval is;\n"
+    "not reproduced: the whole interval is below; inconclusive: neither. A claim needs all of its\n"
+    "rows; those in brackets do not count. docs/analysis.md explains the rules."
+)
+
+
+def command(argv: Sequence[str]) -> int:
+    """Print every claim with its evidence and verdict."""
+    options = _options(argv)
+    with warnings.catch_warnings():
+        # Told by `fog compare`, and runs that lack a table are simply not counted here.
+        warnings.simplefilter("ignore", RunsWarning)
+        runs = load(options.runs)
+        where = ", ".join(map(str, options.runs))
+        if len(runs) == 0:
+            raise AnalysisError(f"no runs in {where}: train some with `fog sweep`")
+        found = evidence(runs)
+    if (found["seeds"] == 0).all():
+        raise AnalysisError(
+            f"no ended run in {where} recorded what the claims are about: train the variants of "
+            "plans/motivating.yaml with `--probes all`"
+        )
+    parts = [(claim, found[found["claim"] == claim.name]) for claim in CLAIMS]
+    show = _json if options.json else _markdown if options.markdown else _text
+    sys.stdout.write(show(parts) + "\n")
+    return 0
+
+
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        "claims",
+        "The paper's claims one by one: what these runs measured, with 95 % intervals over seeds,\n"
+        "and whether that reproduces the claim. Runs that have not ended are left out.",
+    )
+    parser.add_argument(
+        "--runs", type=Path, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON for programs")
+    form.add_argument("--markdown", action="store_true", help="print tables for a document")
+    return parser.parse(argv)
+
+
+def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
+    blocks = []
+    for claim, rows in parts:
+        lines = [f"{claim.name}: {verdict(rows).upper()}", *wrap(claim.statement, 98)]
+        cells = _cells(rows)
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        told = ""
+        for cell in cells:
+            if cell[2] != told:
+                told = cell[2]
+                lines.append(f"  {told}")
+            task, sides, _, shown, seeds, word = (
+                text.ljust(width) for text, width in zip(cell, widths, strict=True)
+            )
+            lines.append(f"    {task}  {sides}  {shown}  {seeds} seeds  {word}".rstrip())
+        blocks.append("\n".join(lines))
+    return "\n\n".join([*blocks, _NOTES])
+
+
+def _markdown(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
+    blocks = []
+    for claim, rows in parts:
+        block = f"### {claim.name}: **{verdict(rows)}**\n\n{claim.statement}\n"
+        if len(rows):
+            lines = [_HEADER, ("---",) * len(_HEADER), *_cells(rows)]
+            block += "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+        blocks.append(block)
+    return "\n".join(blocks).rstrip()
+
+
+def _json(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
+    document = [
+        {
+            "claim": claim.name,
+            "statement": claim.statement,
+            "verdict": verdict(rows),
+            # Through JSON of pandas, which writes null for NaN.
+            "evidence": json.loads(rows.drop(columns="claim").to_json(orient="records")),
+        }
+        for claim, rows in parts
+    ]
+    return json.dumps(document, indent=2)
+
+
+def _cells(rows: pd.DataFrame) -> list[list[str]]:
+    cells = []
+    for row in rows.itertuples():
+        line = [str(row.task) or "-", str(row.sides), str(row.what)]
+        line.append(_estimate(row.estimate, row.low, row.high, bool(row.ratio)))
+        word = str(row.verdict) if row.counts else f"({row.verdict})"
+        cells.append([*line, str(row.seeds), word])
+    return cells
+
+
+def _estimate(estimate: float, low: float, high: float, ratio: bool) -> str:
+    if math.isnan(estimate):
+        return "-"
+    ends = "one seed" if math.isnan(low) else f"{_number(low, ratio)}, {_number(high, ratio)}"
+    return f"{'x ' if ratio else ''}{_number(estimate, ratio)} [{ends}]"
+
+
+def _number(value: float, ratio: bool) -> str:
+    """Three digits; differences with their sign."""
+    if abs(value) >= 1000:
+        shown = f"{value:.0f}" if abs(value) < 1e6 else f"{value:.1e}"
+    else:
+        shown = f"{value:.3g}" if abs(value) >= 0.001 or value == 0 else f"{value:.1e}"
+    return shown if ratio or value < 0 else f"+{shown}"
