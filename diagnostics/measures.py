@@ -150,8 +150,10 @@ def _cells(runs: Runs, quantity: str) -> pd.DataFrame:
     """Cells of the online critic's heatmaps with `log` of the loss and `share` of the run."""
     table = runs.critic_loss
     table = table[(table["critic"] == "online") & (table[quantity] > 0)]
-    steps = table["run"].map(runs.runs.set_index("run")["steps"])
-    return table.assign(log=np.log(table[quantity]), steps=steps, share=table["env_step"] / steps)
+    # The columns of an empty table have no numeric type.
+    loss, moment = table[quantity].astype(float), table["env_step"].astype(float)
+    steps = table["run"].map(runs.runs.set_index("run")["steps"]).astype(float)
+    return table.assign(log=np.log(loss), steps=steps, share=moment / steps)
 
 
 def _newest(cells: pd.DataFrame) -> pd.DataFrame:

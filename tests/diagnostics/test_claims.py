@@ -1,0 +1,149 @@
+"""From numbers of runs to verdicts: intervals against scipy, and the rules by example."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import diagnostics
+from diagnostics import measures
+from diagnostics.claims import CLAIMS
+from diagnostics.errors import AnalysisError
+from diagnostics.evidence import difference, evidence, judged, verdict
+from diagnostics.statistics import Interval
+from fog import variants
+from fog.cli import main
+from tests.diagnostics.recorded import FIXTURE, TASK, copy
+
+
+def test_one_sample_is_students_interval() -> None:
+    values = np.array([1.0, 2.0, 4.5])
+    found = difference(values)
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert found == pytest.approx((2.5, expected.low, expected.high))
+
+
+def test_two_samples_are_welchs_interval() -> None:
+    values, others = np.array([1.0, 2.0, 4.5]), np.array([10.0, 30.0])
+    found = difference(values, others)
+    expected = stats.ttest_ind(values, others, equal_var=False).confidence_interval(0.95)
+    assert found == pytest.approx((-17.5, expected.low, expected.high))
+
+
+def test_one_seed_says_nothing_about_the_width() -> None:
+    found = difference(np.array([3.0]), np.array([1.0, 2.0]))
+    assert found.estimate == 1.5
+    assert math.isnan(found.low) and math.isnan(found.high)
+    assert judged(found) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [(0.1, 2, "reproduced"), (-2, -0.1, "not reproduced"), (-1, 1, "inconclusive")],
+)
+def test_a_contrast_is_judged_by_its_whole_interval(low: float, high: float, word: str) -> None:
+    assert judged(Interval((low + high) / 2, low, high)) == word
+
+
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        ("reproduced, reproduced", "reproduced"),
+        ("reproduced, inconclusive", "inconclusive"),
+        ("reproduced, not reproduced", "inconclusive"),
+        ("reproduced, no data", "inconclusive"),
+        ("inconclusive, not reproduced", "not reproduced"),
+        ("inconclusive, inconclusive", "inconclusive"),
+        ("no data, no data", "no data"),
+    ],
+)
+def test_a_claim_needs_all_of_its_contrasts(words: str, word: str) -> None:
+    rows = pd.DataFrame({"verdict": words.split(", "), "counts": True})
+    assert verdict(rows) == word
+    # What does not count changes nothing.
+    aside = pd.DataFrame({"verdict": ["not reproduced", "reproduced"], "counts": False})
+    assert verdict(pd.concat([rows, aside])) == word
+
+
+def test_claims_name_variants_that_exist() -> None:
+    named = {
+        name
+        for claim in CLAIMS
+        for contrast in claim.contrasts
+        for name in (contrast.larger, contrast.smaller)
+        if name is not None
+    }
+    assert named <= set(variants.VARIANTS)
+    assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_evidence_is_the_difference_of_the_variants_numbers() -> None:
+    runs = diagnostics.load(FIXTURE)
+    table = evidence(runs)
+    rows = table[(table["sides"] == "SAC against SAC with reset") & table["counts"]]
+    (row,) = rows[rows["what"].str.startswith("loss on the whole buffer")].to_dict("records")
+    logs = measures.late_loss(runs)
+    of = {
+        name: logs[runs.identity["run"][runs.identity["variant"] == name]].to_numpy()
+        for name in ("sac", "sac-reset")
+    }
+    expected = stats.ttest_ind(of["sac"], of["sac-reset"], equal_var=False)
+    interval = expected.confidence_interval(0.95)
+    assert row["estimate"] == pytest.approx(np.exp(of["sac"].mean() - of["sac-reset"].mean()))
+    assert row["low"] == pytest.approx(np.exp(interval.low))
+    assert row["high"] == pytest.approx(np.exp(interval.high))
+    assert (row["task"], row["seeds"]) == (TASK, 2)
+
+
+def test_uniform_replay_draws_the_old_more_in_the_recorded_runs() -> None:
+    table = evidence(diagnostics.load(FIXTURE))
+    rows = table[table["claim"] == "older transitions are drawn more"]
+    words = dict(zip(rows["sides"], rows["verdict"], strict=True))
+    assert words["SAC"] == words["SAC with reset"] == "reproduced"
+    assert words["SAC with reset against Balanced SAC"] == "no data"
+    assert verdict(rows) == "inconclusive"
+
+
+def test_runs_that_have_not_ended_are_left_out(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        run = copy(tmp_path, "sac", seed)
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps(manifest | {"status": "interrupted"}))
+    table = evidence(diagnostics.load(tmp_path))
+    assert set(table["seeds"]) == {0, 1}
+
+
+def test_different_settings_of_one_variant_are_not_mixed(tmp_path: Path) -> None:
+    copy(tmp_path / "one", "sac", 0)
+    copy(tmp_path / "two", "sac", 1, width=17)
+    with pytest.raises(AnalysisError, match="sac on cartpole-swingup has runs with different"):
+        evidence(diagnostics.load(tmp_path))
+
+
+def test_the_command_in_its_three_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["claims", "--runs", str(FIXTURE)]) == 0
+    text = capsys.readouterr().out
+    assert "older transitions are drawn more: INCONCLUSIVE" in text
+    assert max(map(len, text.splitlines())) <= 110
+    assert main(["claims", "--runs", str(FIXTURE), "--markdown"]) == 0
+    assert "### clearer clusters: **no data**" in capsys.readouterr().out
+    assert main(["claims", "--runs", str(FIXTURE), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [entry["claim"] for entry in document] == [claim.name for claim in CLAIMS]
+    assert document[0]["evidence"][2]["estimate"] is None
+
+
+def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder, words in ((tmp_path / "no", "does not exist"), (tmp_path, "no runs in")):
+        assert main(["claims", "--runs", str(folder)]) == 2
+        error = capsys.readouterr().err
+        assert words in error and error.count("\n") == 1
+    copy(tmp_path, "sac", 0, probes=False)
+    assert main(["claims", "--runs", str(tmp_path)]) == 2
+    assert "train the variants of" in capsys.readouterr().err
