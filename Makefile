@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # Numerical libraries take all cores by default, and parallel tests would then fight over them.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help install test test-slow lint format reproduce humanoid bench clean
+.PHONY: help install test test-slow lint format reproduce miniature humanoid bench clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -59,6 +59,15 @@ format: $(VENV)/.installed ## rewrite the code in house style
 
 reproduce: $(VENV)/.installed ## train the motivating example in miniature, draw every figure
 	$(BIN)/python -m fog reproduce
+
+# The runs themselves are made by the commands of results/README.md, which take hours.
+MINIATURE = results/miniature
+miniature: $(VENV)/.installed ## figures and claims of docs/results.md, from the committed runs
+	$(BIN)/fog figures --runs $(MINIATURE)/HalfCheetah-v4 --out figures/miniature/HalfCheetah-v4 \
+		--only motivating_example per_vs_decay network_expansion
+	$(BIN)/fog figures --runs $(MINIATURE)/cartpole-swingup --out figures/miniature/cartpole-swingup \
+		--only motivating_example per_vs_decay replay_ablation expansion_ablation sample_counts
+	$(BIN)/fog claims --runs $(MINIATURE) --figures figures/miniature --markdown > results/claims.md
 
 humanoid: $(VENV)/.installed ## add HumanoidBench, which is not on the package index
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,humanoid]'

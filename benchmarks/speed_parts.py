@@ -43,18 +43,20 @@ def updates(options: Options) -> Part:
             all_found.append(found)
             ratios = [found.ratio(peer, "fog", options.clock) for peer in names[2:]]
             rates = [found.rate(name, options.clock) for name in names]
-            lines.append((label, *rates, *ratios))
+            limit = found.ratio("SBX", "products", options.clock)
+            lines.append((label, *rates, *ratios, limit))
             data.append({"case": label, "seconds_per_update": seconds(found)})
             requirements += _sac_requirements(label, width, found)
     compiled = "compiled, as in a long run" if options.compiled else "not compiled here"
     notes = [
         f"`fog` is {compiled}. An update includes drawing its batch. CleanRL's also includes its "
-        "loop around the update: one action chosen and stored.",
+        "loop around the update: one action chosen and stored. `products / SBX` is what "
+        "`fog / SBX` would be if all but the matrix products of our update cost nothing.",
         *missing_notes(all_found),
     ]
     if not options.cleanrl:
         notes.append("CleanRL not measured: pass --cleanrl with the path of a checkout.")
-    head = ["updates/s", *names, *(f"fog / {peer}" for peer in names[2:])]
+    head = ["updates/s", *names, *(f"fog / {peer}" for peer in names[2:]), "products / SBX"]
     return Part("SAC updates per second", table(head, lines), data, requirements, notes)
 
 
@@ -67,6 +69,7 @@ def _sac_contenders(
         "fog eager": replace(base, compiled=False),
         "SB3": replace(base, kind="sb3"),
         "SBX": replace(base, kind="sbx"),
+        "products": replace(base, kind="products"),
     }
     if options.cleanrl and width == CLEANRL_WIDTH:
         found["CleanRL"] = replace(base, kind="cleanrl", cleanrl=options.cleanrl)

@@ -43,6 +43,8 @@ def command(argv: Sequence[str]) -> int:
             f"no ended run in {where} recorded what the claims are about: train the variants of "
             "plans/motivating.yaml with `--probes all`"
         )
+    if options.figures is not None:
+        _draw(found, options.figures, [str(run.path) for run in runs.files])
     parts = [(claim, found[found["claim"] == claim.name]) for claim in CLAIMS]
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show(parts) + "\n")
@@ -58,10 +60,25 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--runs", type=Path, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
+    parser.add_argument(
+        "--figures", type=Path, metavar="DIR", help="also draw all contrasts in one figure there"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON for programs")
     form.add_argument("--markdown", action="store_true", help="print tables for a document")
     return parser.parse(argv)
+
+
+def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
+    # Here, because matplotlib takes a second that a table need not wait for.
+    from diagnostics.plots.claims import claims_forest
+    from diagnostics.plots.save import save_figure
+
+    figure, table = claims_forest(found)
+    try:
+        save_figure(figure, "claims", out, table, {"runs": runs})
+    except OSError as error:
+        raise AnalysisError(f"cannot write to {out}: {error}") from None
 
 
 def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:

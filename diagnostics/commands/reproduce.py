@@ -86,7 +86,8 @@ def _draw(runs: Path, figures: Path) -> int:
     codes = [subprocess.run([sys.executable, "-m", "fog", *step]).returncode for step in steps]
     _say(f"\nRuns:    {runs.resolve()}")
     _say(f"Figures: {figures.resolve()}")
-    _say(f"Report:  {page.resolve()}")
+    _say(f"Claims:  fog claims --runs {runs}  says what these runs show of the paper's claims")
+    _say(f"Open:    {page.resolve().as_uri()}")
     return max(codes)
 
 

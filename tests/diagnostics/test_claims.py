@@ -139,6 +139,18 @@ def test_the_command_in_its_three_forms(capsys: pytest.CaptureFixture[str]) -> N
     assert document[0]["evidence"][2]["estimate"] is None
 
 
+def test_the_figure_holds_every_contrast_that_counts_and_has_an_interval(tmp_path: Path) -> None:
+    table = evidence(diagnostics.load(FIXTURE))
+    assert main(["claims", "--runs", str(FIXTURE), "--figures", str(tmp_path)]) == 0
+    assert (tmp_path / "claims.png").stat().st_size > 10_000
+    drawn = pd.read_csv(tmp_path / "claims.csv")
+    assert len(drawn) == (table["counts"] & table["low"].notna()).sum() > 5
+    # Beyond one half-width of the interval on either side is where zero is left out.
+    sign = np.sign(drawn["distance"]).where(drawn["distance"].abs() > 1, 0)
+    words = sign.map({1: "reproduced", -1: "not reproduced", 0: "inconclusive"})
+    assert list(words) == list(drawn["verdict"])
+
+
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder, words in ((tmp_path / "no", "does not exist"), (tmp_path, "no runs in")):
         assert main(["claims", "--runs", str(folder)]) == 2
