@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, record, sample
+from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, at_least_one, record, sample
 from fog.events import Change, Probe, Update, View
 
 FloatArray = NDArray[np.float32]
@@ -28,7 +28,7 @@ class Churn(Probe):
     name = "churn"
 
     def __init__(self, batch: int = 512, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        self._size = batch
+        self._size = at_least_one(batch, "batch")
         self._cadence = Cadence(per_window)
         self._window = -1
         self._number = -1

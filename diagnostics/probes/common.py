@@ -45,13 +45,18 @@ def sample(view: View, size: int) -> Transitions:
     return view.replay.take(sample_ids(view, size))
 
 
+def at_least_one(value: int, name: str) -> int:
+    """A probe's setting, checked before training starts."""
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1")
+    return value
+
+
 class Cadence:
     """Due at the first update, and then in each new stretch of `window / per_window` steps."""
 
     def __init__(self, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        if per_window < 1:
-            raise ValueError("per_window must be at least 1")
-        self._per_window = per_window
+        self._per_window = at_least_one(per_window, "per_window")
         self.next = 0
         """Environment step from which the next measurement is due; belongs into the state."""
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, noise, record, sample
+from diagnostics.probes.common import (
+    MEASUREMENTS_PER_WINDOW,
+    Cadence,
+    at_least_one,
+    noise,
+    record,
+    sample,
+)
 from fog.events import Change, Probe, Update, View
 
 
@@ -25,7 +32,7 @@ class Dormancy(Probe):
     name = "dormancy"
 
     def __init__(self, batch: int = 1024, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        self._batch = batch
+        self._batch = at_least_one(batch, "batch")
         self._cadence = Cadence(per_window)
         self._before: dict[str, Any] = {}
 

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, noise, record, sample
+from diagnostics.probes.common import (
+    MEASUREMENTS_PER_WINDOW,
+    Cadence,
+    at_least_one,
+    noise,
+    record,
+    sample,
+)
 from fog.events import Probe, Update, View
 
 
@@ -23,7 +30,7 @@ class Norms(Probe):
     name = "norms"
 
     def __init__(self, batch: int = 1024, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        self._batch = batch
+        self._batch = at_least_one(batch, "batch")
         self._cadence = Cadence(per_window)
 
     def on_update(self, view: View, event: Update) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diagnostics.probes.common import record, sample
+from diagnostics.probes.common import at_least_one, record, sample
 from fog.events import Probe, View
 
 Params = dict[str, Tensor]
@@ -33,7 +33,7 @@ class Plasticity(Probe):
     def __init__(self, batch: int = 256, steps: int = 50, lr: float = 3e-4) -> None:
         if steps < 1:
             raise ValueError("steps must be at least 1")
-        self._batch = batch
+        self._batch = at_least_one(batch, "batch")
         self._steps = steps
         self._lr = lr
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, record, sample
+from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, at_least_one, record, sample
 from fog.events import Probe, Update, View
 
 
@@ -25,7 +25,7 @@ class Srank(Probe):
     def __init__(
         self, batch: int = 2048, delta: float = 0.01, per_window: int = MEASUREMENTS_PER_WINDOW
     ) -> None:
-        self._batch = batch
+        self._batch = at_least_one(batch, "batch")
         self._delta = delta
         self._cadence = Cadence(per_window)
 

@@ -77,6 +77,10 @@ def test_names_and_options():
         (["features:at=1.5"], "share"),
         (["dormancy", "dormancy:batch=8"], "named twice"),
         (["validation:x"], "it has: none"),
+        *(
+            ([f"{name}:batch=0"], f"probe '{name}': batch must be at least 1")
+            for name in ("churn", "dormancy", "norms", "plasticity", "srank")
+        ),
         (["churn:per_window=0"], "probe 'churn': per_window must be at least 1"),
         (["dormancy:per_window=0"], "probe 'dormancy': per_window must be at least 1"),
         (["norms:per_window=0"], "probe 'norms': per_window must be at least 1"),
