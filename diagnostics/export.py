@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow
 import pyarrow.parquet
 from pyarrow import types
@@ -24,6 +25,9 @@ from diagnostics.rundirs import RunFiles, discover
 SETTLED = ("finished", "diverged")
 MANTISSA_BITS = 8
 """Bits kept of a rounded number: a relative error of at most 2^-9, or 0.2 %."""
+
+DIGITS = 6
+"""Digits kept of a rounded row of train.csv, which is then half as large."""
 
 _PLAIN = ("config.yaml", "manifest.json", "evals.csv", "train.csv", "events.csv")
 
@@ -55,7 +59,8 @@ def export(
         out: where the copies go; not inside `source`.
         without: probe tables to leave out.
         rounded: round vectors of measured numbers (neurons' scores, features) to
-            `MANTISSA_BITS`, which makes their files about three times smaller.
+            `MANTISSA_BITS`, which makes their files about three times smaller, and train.csv to
+            `DIGITS`.
 
     Raises:
         AnalysisError: there is nothing to export, a table to leave out does not exist anywhere,
@@ -91,6 +96,9 @@ def _export_run(run: Path, copy: Path, without: Collection[str], rounded: bool) 
     for name in _PLAIN:
         if (run / name).exists():
             shutil.copyfile(run / name, partial / name)
+    if rounded and (partial / "train.csv").exists():
+        train = pd.read_csv(partial / "train.csv")
+        train.to_csv(partial / "train.csv", index=False, float_format=f"%.{DIGITS}g")
     for folder in _tables(run):
         if folder.name not in without:
             _join(run, folder.name, partial / "probes" / folder.name, rounded)

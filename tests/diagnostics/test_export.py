@@ -44,7 +44,7 @@ def test_an_exported_run_reads_like_the_run(runs: Path, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(before.evals.drop(columns="run"), after.evals.drop(columns="run"))
 
 
-def test_rounding_is_as_fine_as_promised_and_touches_vectors_only(
+def test_rounding_is_as_fine_as_promised_and_touches_vectors_and_train_only(
     runs: Path, tmp_path: Path
 ) -> None:
     export(runs, tmp_path / "exact")
@@ -56,6 +56,12 @@ def test_rounding_is_as_fine_as_promised_and_touches_vectors_only(
         assert not np.array_equal(was, now)
         np.testing.assert_allclose(now, was, rtol=2.0**-9)
     pd.testing.assert_series_equal(exact.critic_loss["mean"], rounded.critic_loss["mean"])
+    pd.testing.assert_frame_equal(
+        exact.evals.drop(columns="run"), rounded.evals.drop(columns="run"), check_exact=True
+    )
+    was, now = exact.train.drop(columns="run"), rounded.train.drop(columns="run")
+    assert not was.equals(now)
+    pd.testing.assert_frame_equal(was, now, rtol=1e-5)
     sizes = [
         sum(f.stat().st_size for f in (tmp_path / name).rglob("dormancy/*"))
         for name in ("exact", "rounded")
