@@ -19,7 +19,8 @@ What it cannot tell:
   loss itself and the return.
 - Anything about generalisation: both losses are on stored, trained-on transitions.
 - The moment after a reset: every window is then equally unknown and the index near 0, whatever the
-  agent was like before. Our windows are measured before the reset on their step.
+  agent was like before. Our windows are measured before a reset or an expansion
+  on their step.
 - With fewer than two complete windows there is no index (NaN).
 """
 

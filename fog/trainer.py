@@ -1,9 +1,9 @@
 """The training loop: one environment, one replay, one agent, and observers that cannot steer.
 
 Within one environment step: add the transition, make the updates that are due (expanding the
-critics on the way), evaluate, let probes measure a window that ends, reset, then checkpoint. The
-paper's resets fall on the ends of its 100k-step windows; measured after the reset, a heatmap column
-would show a newborn network.
+critics between two of them), evaluate, let probes measure a window that ends, expand after the
+last update, reset, then checkpoint. The paper's resets fall on the ends of its 100k-step windows;
+measured after a reset or an expansion, a heatmap column would show newborn weights.
 """
 
 from __future__ import annotations
@@ -184,6 +184,7 @@ class Trainer:
             self._evaluate()
         if now % run.window_steps == 0 or now == run.steps:
             self.probes.window()
+        self._expand_if_due()
         if now in self.resets:
             self._change("reset", self.agent.reset)
         if now % run.log_every == 0 or now == run.steps:
@@ -212,6 +213,7 @@ class Trainer:
     def _update(self, due: int) -> None:
         batch_size = self.config.agent.batch_size
         while due > 0:
+            self._expand_if_due()
             # With feedback, each draw must see the priorities that the update before it set.
             several = 1 if self.replay.sampler.feedback else due
             room = self.agent.updates_until_change()
@@ -225,8 +227,10 @@ class Trainer:
             self.metrics.add(stats.metrics, count)
             self.probes.update(Update(ids, stats.metrics))
             due -= count
-            if self.agent.expansion_due():
-                self._change("expansion", self.agent.expand)
+
+    def _expand_if_due(self) -> None:
+        if self.agent.expansion_due():
+            self._change("expansion", self.agent.expand)
 
     def _change(self, kind: ChangeKind, apply: Callable[[], None]) -> None:
         self.probes.change(Change(kind, "before"))

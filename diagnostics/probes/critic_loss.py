@@ -30,7 +30,7 @@ class CriticLoss(Probe):
         self._raw = raw
 
     def on_window(self, view: View) -> None:
-        """Measure; a reset on the same step comes afterwards."""
+        """Measure; a reset or an expansion after the last update of this step comes afterwards."""
         replay, width = view.replay, view.facts.window_steps
         first_id, added = replay.added - replay.size, replay.added
         first, last = first_id // width, (added - 1) // width

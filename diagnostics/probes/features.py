@@ -14,7 +14,7 @@ class Features(Probe):
     The paper shows t-SNE of the critic's features after 0.2M of 1M steps (section on network
     expansion). The default takes that moment and four more. Twins are independent networks of one
     shape, so one of them shows what there is to see at half the size. The first snapshot at or
-    after a chosen step is taken before a reset on that step.
+    after a chosen step is taken before a reset or an expansion on that step.
 
     Args:
         size: transitions per snapshot, drawn uniformly from the buffer.

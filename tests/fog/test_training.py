@@ -94,6 +94,17 @@ def test_a_window_that_ends_on_a_reset_is_measured_before_it(
     assert torch.equal(measured, before) and not torch.equal(measured, after)
 
 
+def test_a_window_that_ends_on_an_expansion_is_measured_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probe = Noting()
+    monkeypatch.setattr("fog.subject.load", lambda _: [probe])
+    # 40 steps of warm-up, then one update a step: the last of step 100 is the 60th.
+    fog.train(tiny(tmp_path, reset_steps=(), expansion_updates=(60,)))
+    seen = [what for step, what, _ in probe.seen if step == 100]
+    assert seen == ["window", "before expansion", "after expansion"]
+
+
 def test_replay_ratio_below_one(tmp_path: Path) -> None:
     run = fog.train(tiny(tmp_path, replay_ratio=0.3, reset_steps=(), expansion_updates=()))
     assert fog.load_agent(run.directory).total_updates == 78
