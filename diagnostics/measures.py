@@ -82,19 +82,29 @@ def explosion(runs: Runs) -> pd.Series:
 
     The rows of train.csv hold means over their interval, so a peak of a few updates is flattened.
     """
-    column = "offline_critic_loss"
-    if column not in runs.train:
-        return _series({})
-    resets = runs.events[runs.events["event"] == "reset"]
-    found = {}
-    for run, rows in runs.train.dropna(subset=[column]).groupby("run", sort=False):
+    rows = _between_resets(runs)
+    peaks = rows.groupby(["run", "interval"])["log"].max()
+    return peaks.groupby("run").mean()
+
+
+def buffer_loss(runs: Runs) -> pd.Series:
+    """Training loss of the buffer critic after the first reset, as ln, mean over the rows."""
+    return _between_resets(runs).groupby("run")["log"].mean()
+
+
+def _between_resets(runs: Runs) -> pd.DataFrame:
+    """Rows of train.csv after the first reset: `log` of the loss, and which `interval`."""
+    column, parts = "offline_critic_loss", []
+    train = runs.train.dropna(subset=[column]) if column in runs.train else runs.train.iloc[:0]
+    resets = runs.events[runs.events["event"] == "reset"] if len(train) else train
+    for run, rows in train.groupby("run", sort=False):
         at = np.sort(resets["env_step"][resets["run"] == run].unique())
+        # A row on the step of a reset closes the interval before it.
         interval = np.searchsorted(at, rows["env_step"].to_numpy(), side="left")
-        peaks = rows[column].groupby(interval).max()
-        after = peaks[peaks.index > 0]
-        if len(after):
-            found[run] = float(np.log(after).mean())
-    return _series(found)
+        log = np.log(rows[column].to_numpy(float))
+        parts.append(pd.DataFrame({"run": run, "interval": interval, "log": log}))
+    found = pd.concat(parts) if parts else pd.DataFrame(columns=["run", "interval", "log"])
+    return found[found["interval"] > 0].astype({"log": float})
 
 
 def dormant(runs: Runs) -> pd.Series:

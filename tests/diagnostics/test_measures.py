@@ -104,6 +104,8 @@ def test_an_explosion_is_the_peak_between_resets_and_not_before_the_first() -> N
     # A row on the step of a reset closes the interval before it.
     found = measures.explosion(runs(train=train, events=events))["a"]
     assert found == pytest.approx((np.log(8) + np.log(4)) / 2)
+    mean = measures.buffer_loss(runs(train=train, events=events))["a"]
+    assert mean == pytest.approx((np.log(2) + np.log(8) + np.log(4)) / 3)
 
 
 def test_agents_without_a_buffer_critic_have_no_explosion() -> None:
