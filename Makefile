@@ -67,7 +67,8 @@ miniature: $(VENV)/.installed ## figures and claims of docs/results.md, from the
 		--only motivating_example per_vs_decay network_expansion
 	$(BIN)/fog figures --runs $(MINIATURE)/cartpole-swingup --out figures/miniature/cartpole-swingup \
 		--only motivating_example per_vs_decay replay_ablation expansion_ablation sample_counts
-	$(BIN)/fog claims --runs $(MINIATURE) --figures figures/miniature --markdown > results/claims.md
+	$(BIN)/fog claims --runs $(MINIATURE) --figures figures/miniature --markdown > results/claims.md.new
+	mv results/claims.md.new results/claims.md
 
 humanoid: $(VENV)/.installed ## add HumanoidBench, which is not on the package index
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,humanoid]'

@@ -6,6 +6,8 @@ The rules were written down before any run of `results/miniature` had been looke
   lies below, and *inconclusive* otherwise.
 - A claim is *reproduced* if all its contrasts on all tasks are, *not reproduced* if none is and at
   least one went the other way, *inconclusive* otherwise, so also if runs for a part are missing.
+- A run that diverged has no number, because what it shows is of a shorter life. A contrast with
+  such a run, or with one that did not record what is needed, is at best inconclusive.
 
 Intervals are Student's (one variant) or Welch's (two). With three seeds they are wide, as they
 should be: a bootstrap over three seeds never leaves their range and covers far less than 95 %.
@@ -13,15 +15,14 @@ should be: a bootstrap over three seeds never leaves their range and covers far 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from diagnostics.claims import CLAIMS, Contrast, Measure
+from diagnostics.claims import CLAIMS, VARIANTS, Contrast, Measure
 from diagnostics.errors import AnalysisError
 from diagnostics.export import SETTLED
 from diagnostics.runs import Runs
@@ -31,68 +32,97 @@ Verdict = Literal["reproduced", "not reproduced", "inconclusive", "no data"]
 
 NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
+SIZE = ("scale", "steps", "width", "batch_size", "replay_ratio")
+"""Settings in which all runs of one task must agree."""
+
+_HINT = ": give a folder that holds one kind"
+
 
 def evidence(runs: Runs) -> pd.DataFrame:
     """Every contrast of every claim on every task that has runs of its variants.
 
     Returns:
         Columns `claim`, `what`, `sides`, `task`, `estimate`, `low`, `high`, `ratio`, `counts`,
-        `seeds` (of the variant with fewer), `verdict`. A contrast without runs on any task has one
-        row, with no task and the verdict `no data`.
+        `seeds` and `ended` (runs with a number and runs that have ended, of the variant with fewer
+        numbers), `verdict`. A contrast without numbers on a task has the verdict `no data`; one
+        without runs on any task has one such row, with no task.
 
     Raises:
-        AnalysisError: a variant has runs with different settings on a task.
+        AnalysisError: runs of one task differ in size, runs of one variant differ in anything else,
+            or a seed is there twice.
     """
     groups = _groups(runs)
-    tasks = sorted({task for task, _ in groups})
+    finished = set(runs.runs["run"][runs.runs["status"] == "finished"])
     known: dict[Measure, pd.Series] = {}
     rows = []
     for claim in CLAIMS:
         for contrast in claim.contrasts:
             if contrast.measure not in known:
-                known[contrast.measure] = contrast.measure(runs)
-            found = _by_task(contrast, known[contrast.measure], groups, tasks)
-            for task, (numbers, seeds) in (found or {"": (NOTHING, 0)}).items():
-                shown = np.exp(numbers) if contrast.ratio else numbers
+                values = contrast.measure(runs)
+                known[contrast.measure] = values[values.index.isin(finished)].dropna()
+            for found in _by_task(contrast, known[contrast.measure], groups):
+                shown = np.exp(found.numbers) if contrast.ratio else found.numbers
                 rows.append(
                     {
                         "claim": claim.name,
                         "what": contrast.what,
                         "sides": contrast.sides(),
-                        "task": task,
+                        "task": found.task,
                         "estimate": shown[0],
                         "low": shown[1],
                         "high": shown[2],
                         "ratio": contrast.ratio,
                         "counts": contrast.counts,
-                        "seeds": seeds,
-                        "verdict": judged(numbers) if found else "no data",
+                        "seeds": found.seeds,
+                        "ended": found.ended,
+                        "verdict": found.verdict,
                     }
                 )
     return pd.DataFrame(rows)
 
 
-def _by_task(
-    contrast: Contrast,
-    values: pd.Series,
-    groups: dict[tuple[str, str], list[str]],
-    tasks: Sequence[str],
-) -> dict[str, tuple[Interval, int]]:
-    """The contrast and its seeds on each task that has both variants."""
+class _Found(NamedTuple):
+    """A contrast on one task."""
+
+    task: str
+    numbers: Interval
+    seeds: int
+    ended: int
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.seeds == 0:
+            return "no data"
+        return judged(self.numbers) if self.seeds == self.ended else "inconclusive"
+
+
+Groups = dict[str, dict[str, list[str]]]
+"""Ended runs by task and variant."""
+
+
+def _by_task(contrast: Contrast, values: pd.Series, groups: Groups) -> list[_Found]:
+    """The contrast on each task that has runs of one of its variants."""
     names = [name for name in (contrast.larger, contrast.smaller) if name is not None]
-    found = {}
-    for task in tasks:
-        chosen = [values.reindex(groups.get((task, name), [])).dropna() for name in names]
-        seeds = min(map(len, chosen))
-        if seeds > 0:
-            found[task] = difference(*(sample.to_numpy(float) for sample in chosen)), seeds
-    return found
+    found = []
+    for task, variants in sorted(groups.items()):
+        ended = [variants.get(name, []) for name in names]
+        if not any(ended):
+            continue
+        samples = [values.reindex(group).dropna().to_numpy(float) for group in ended]
+        fewest = min(range(len(names)), key=lambda k: (len(samples[k]), -len(ended[k])))
+        seeds = len(samples[fewest])
+        numbers = difference(*samples) if seeds else NOTHING
+        # Where only the other variant lost a run, its loss must show.
+        lost = max(len(group) - len(sample) for group, sample in zip(ended, samples, strict=True))
+        found.append(_Found(task, numbers, seeds, max(len(ended[fewest]), seeds + lost)))
+    return found or [_Found("", NOTHING, 0, 0)]
 
 
 def difference(values: NDArray[np.float64], others: NDArray[np.float64] | None = None) -> Interval:
     """Mean of one sample, or difference of the means of two, with Student's or Welch's interval.
 
-    The ends are NaN with fewer than two values in a sample: nothing is known about the width.
+    The ends are NaN with fewer than two values in a sample, or where all are equal: nothing is
+    known about the width then.
     """
     samples = [values] if others is None else [values, others]
     estimate = float(values.mean() - (0.0 if others is None else others.mean()))
@@ -100,8 +130,8 @@ def difference(values: NDArray[np.float64], others: NDArray[np.float64] | None =
         return Interval(estimate, float("nan"), float("nan"))
     squares = np.array([sample.var(ddof=1) / len(sample) for sample in samples])
     error = float(np.sqrt(squares.sum()))
-    if error == 0:
-        return Interval(estimate, estimate, estimate)
+    if not error > 0:
+        return Interval(estimate, float("nan"), float("nan"))
     degrees = squares.sum() ** 2 / sum(
         square**2 / (len(sample) - 1) for square, sample in zip(squares, samples, strict=True)
     )
@@ -127,16 +157,26 @@ def verdict(rows: pd.DataFrame) -> Verdict:
     return "not reproduced" if against else "inconclusive"
 
 
-def _groups(runs: Runs) -> dict[tuple[str, str], list[str]]:
+def _groups(runs: Runs) -> Groups:
     """Runs that have ended, by task and variant: an unfinished one has no late part."""
-    found: dict[tuple[str, str], list[str]] = {}
-    ended = runs.runs[runs.runs["status"].isin(SETTLED)]
-    for (task, variant), rows in ended.groupby(["task", "variant"], sort=False):
-        labels = sorted(rows["label"].unique())
-        if len(labels) > 1:
-            raise AnalysisError(
-                f"{variant} on {task} has runs with different settings ({', '.join(labels)}): "
-                "give a folder that holds one kind"
-            )
-        found[str(task), str(variant)] = list(rows["run"])
+    facts = runs.runs
+    ended = facts[facts["status"].isin(SETTLED) & facts["variant"].isin(VARIANTS)]
+    found: Groups = {}
+    for task, of_task in ended.groupby("task", sort=False):
+        for name in SIZE:
+            sizes = sorted(of_task[name].dropna().unique())
+            if len(sizes) > 1:
+                listed = ", ".join(f"{value:g}" for value in sizes)
+                raise AnalysisError(f"runs on {task} cannot be compared: {name} {listed}{_HINT}")
+        for variant, rows in of_task.groupby("variant", sort=False):
+            labels = sorted(rows["label"].unique())
+            if len(labels) > 1:
+                listed = ", ".join(labels)
+                raise AnalysisError(
+                    f"{variant} on {task} has runs with different settings ({listed}){_HINT}"
+                )
+            if rows["seed"].duplicated().any():
+                seed = rows["seed"][rows["seed"].duplicated()].iloc[0]
+                raise AnalysisError(f"{variant} on {task} is there twice with seed {seed}{_HINT}")
+            found.setdefault(str(task), {})[str(variant)] = list(rows["run"])
     return found

@@ -129,12 +129,17 @@ def fall_of_old_layers(runs: Runs) -> pd.Series:
 
 
 def silhouette(runs: Runs, at: float = 0.2) -> pd.Series:
-    """Silhouette of clusters of the online critic's features, at the snapshot nearest to `at`."""
+    """Silhouette of clusters of the online critic's features, after the share `at` of the run.
+
+    A run without a snapshot within a twentieth of it is left out.
+    """
     steps = runs.runs.set_index("run")["steps"]
     found = {}
     for run, rows in runs.features.groupby("run", sort=False):
         moments = rows["env_step"].unique()
         moment = moments[np.argmin(np.abs(moments - at * steps[run]))]
+        if abs(moment - at * steps[run]) > 0.05 * steps[run]:
+            continue
         chosen = rows["features"][rows["env_step"] == moment]
         try:
             found[run] = separation(np.stack(list(chosen)))
@@ -157,9 +162,17 @@ def late_return(runs: Runs) -> pd.Series:
 
 
 def _cells(runs: Runs, quantity: str) -> pd.DataFrame:
-    """Cells of the online critic's heatmaps with `log` of the loss and `share` of the run."""
+    """Cells of the online critic's heatmaps that hold complete windows.
+
+    Besides the columns of the table: `log` of the loss, the run's `steps`, `share` of it, and
+    whether the cell is of the `newest` window. Cells without a positive loss are left out.
+    """
     table = runs.critic_loss
-    table = table[(table["critic"] == "online") & (table[quantity] > 0)]
+    table = table[(table["critic"] == "online")]
+    table = table[table["count"] == table["window_end"] - table["window_start"]]
+    newest = table["window"] == table.groupby(["run", "env_step"])["window"].transform("max")
+    table = table.assign(newest=newest.astype(bool))
+    table = table[table[quantity] > 0]
     # The columns of an empty table have no numeric type.
     loss, moment = table[quantity].astype(float), table["env_step"].astype(float)
     steps = table["run"].map(runs.runs.set_index("run")["steps"]).astype(float)
@@ -167,7 +180,7 @@ def _cells(runs: Runs, quantity: str) -> pd.DataFrame:
 
 
 def _newest(cells: pd.DataFrame) -> pd.DataFrame:
-    return cells[cells["window"] == cells.groupby(["run", "env_step"])["window"].transform("max")]
+    return cells[cells["newest"]]
 
 
 def _ratios(dormancy: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import pandas as pd
 
@@ -31,7 +32,7 @@ def command(argv: Sequence[str]) -> int:
     """Print every claim with its evidence and verdict."""
     options = _options(argv)
     with warnings.catch_warnings():
-        # Told by `fog compare`, and runs that lack a table are simply not counted here.
+        # Told below, in words of this command.
         warnings.simplefilter("ignore", RunsWarning)
         runs = load(options.runs)
         where = ", ".join(map(str, options.runs))
@@ -48,6 +49,8 @@ def command(argv: Sequence[str]) -> int:
     parts = [(claim, found[found["claim"] == claim.name]) for claim in CLAIMS]
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show(parts) + "\n")
+    for row in runs.problems.itertuples():
+        sys.stderr.write(f"problem: {row.run}: {row.problem}\n")
     return 0
 
 
@@ -72,11 +75,11 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
 def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
     # Here, because matplotlib takes a second that a table need not wait for.
     from diagnostics.plots.claims import claims_forest
-    from diagnostics.plots.save import save_figure
+    from diagnostics.plots.save import portable, save_figure
 
     figure, table = claims_forest(found)
     try:
-        save_figure(figure, "claims", out, table, {"runs": runs})
+        save_figure(figure, "claims", out, table, {"runs": [portable(run) for run in runs]})
     except OSError as error:
         raise AnalysisError(f"cannot write to {out}: {error}") from None
 
@@ -84,7 +87,8 @@ def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
 def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
     blocks = []
     for claim, rows in parts:
-        lines = [f"{claim.name}: {verdict(rows).upper()}", *wrap(claim.statement, 98)]
+        lines = [f"{claim.name}: {verdict(rows).upper()} ({_tally(rows)})"]
+        lines += wrap(claim.statement, 98)
         cells = _cells(rows)
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         told = ""
@@ -103,7 +107,7 @@ def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
 def _markdown(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
     blocks = []
     for claim, rows in parts:
-        block = f"### {claim.name}: **{verdict(rows)}**\n\n{claim.statement}\n"
+        block = f"### {claim.name}: **{verdict(rows)}** ({_tally(rows)})\n\n{claim.statement}\n"
         if len(rows):
             lines = [_HEADER, ("---",) * len(_HEADER), *_cells(rows)]
             block += "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
@@ -125,21 +129,32 @@ def _json(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
     return json.dumps(document, indent=2)
 
 
+def _tally(rows: pd.DataFrame) -> str:
+    """How many of the rows that count are for the claim, and how many against it."""
+    words = list(rows["verdict"][rows["counts"].astype(bool)])
+    against = words.count("not reproduced")
+    return f"{words.count('reproduced')} of {len(words)} rows for, {against} against"
+
+
 def _cells(rows: pd.DataFrame) -> list[list[str]]:
     cells = []
     for row in rows.itertuples():
         line = [str(row.task) or "-", str(row.sides), str(row.what)]
-        line.append(_estimate(row.estimate, row.low, row.high, bool(row.ratio)))
+        line.append(_estimate(row))
         word = str(row.verdict) if row.counts else f"({row.verdict})"
-        cells.append([*line, str(row.seeds), word])
+        seeds = str(row.seeds) if row.seeds == row.ended else f"{row.seeds} of {row.ended}"
+        cells.append([*line, seeds, word])
     return cells
 
 
-def _estimate(estimate: float, low: float, high: float, ratio: bool) -> str:
-    if math.isnan(estimate):
+def _estimate(row: Any) -> str:
+    if row.seeds == 0:
         return "-"
-    ends = "one seed" if math.isnan(low) else f"{_number(low, ratio)}, {_number(high, ratio)}"
-    return f"{'x ' if ratio else ''}{_number(estimate, ratio)} [{ends}]"
+    ratio = bool(row.ratio)
+    ends = f"{_number(row.low, ratio)}, {_number(row.high, ratio)}"
+    if math.isnan(row.low):
+        ends = "one seed" if row.seeds == 1 else "no spread"
+    return f"{'x ' if ratio else ''}{_number(row.estimate, ratio)} [{ends}]"
 
 
 def _number(value: float, ratio: bool) -> str:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from diagnostics.plots.style import RC, styled
 
 DISTRIBUTION = "fog-diagnostics"
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def save_figure(
@@ -56,6 +57,14 @@ def save_figure(
     }
     paths[3].write_text(json.dumps(provenance, indent=1) + "\n")
     return paths
+
+
+def portable(path: str) -> str:
+    """A path below the checkout as seen from its root, so that it holds on any machine."""
+    try:
+        return Path(path).resolve().relative_to(CHECKOUT).as_posix()
+    except ValueError:
+        return path
 
 
 def code_version() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from diagnostics import Runs, load
 from diagnostics.errors import AnalysisError, unknown
 from diagnostics.plots.names import ordered
-from diagnostics.plots.save import save_figure
+from diagnostics.plots.save import portable, save_figure
 
 P = ParamSpec("P")
 
@@ -147,7 +147,7 @@ class Page:
             **self.parameters,
             **kwargs,
             "function": function.__name__,
-            "runs": self.runs.identity["run"].tolist(),
+            "runs": [portable(run) for run in self.runs.identity["run"]],
         }
         picture = save_figure(figure, name, self.out, table, parameters)[0]
         width = min(960, round(figure.get_figwidth() * 96))

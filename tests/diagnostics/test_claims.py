@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +16,7 @@ from scipy import stats
 
 import diagnostics
 from diagnostics import measures
-from diagnostics.claims import CLAIMS
+from diagnostics.claims import CLAIMS, VARIANTS
 from diagnostics.errors import AnalysisError
 from diagnostics.evidence import difference, evidence, judged, verdict
 from diagnostics.statistics import Interval
@@ -72,14 +75,8 @@ def test_a_claim_needs_all_of_its_contrasts(words: str, word: str) -> None:
 
 
 def test_claims_name_variants_that_exist() -> None:
-    named = {
-        name
-        for claim in CLAIMS
-        for contrast in claim.contrasts
-        for name in (contrast.larger, contrast.smaller)
-        if name is not None
-    }
-    assert named <= set(variants.VARIANTS)
+    assert set(variants.VARIANTS) >= VARIANTS
+    assert {"sac", "fog", "fog-fixed4"} <= VARIANTS
     assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
 
 
@@ -87,7 +84,7 @@ def test_evidence_is_the_difference_of_the_variants_numbers() -> None:
     runs = diagnostics.load(FIXTURE)
     table = evidence(runs)
     rows = table[(table["sides"] == "SAC against SAC with reset") & table["counts"]]
-    (row,) = rows[rows["what"].str.startswith("loss on the whole buffer")].to_dict("records")
+    (row,) = rows[rows["what"].str.startswith("loss of a window")].to_dict("records")
     logs = measures.late_loss(runs)
     of = {
         name: logs[runs.identity["run"][runs.identity["variant"] == name]].to_numpy()
@@ -110,29 +107,85 @@ def test_uniform_replay_draws_the_old_more_in_the_recorded_runs() -> None:
     assert verdict(rows) == "inconclusive"
 
 
+def status(run: Path, word: str) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps(manifest | {"status": word}))
+
+
+def row_of(table: pd.DataFrame, claim: str, sides: str, task: str = TASK) -> dict[Hashable, Any]:
+    rows = table[(table["claim"] == claim) & (table["sides"] == sides) & (table["task"] == task)]
+    return rows.to_dict("records")[0]
+
+
+DRAWN = "older transitions are drawn more"
+
+
 def test_runs_that_have_not_ended_are_left_out(tmp_path: Path) -> None:
     for seed in (0, 1):
         run = copy(tmp_path, "sac", seed)
-    manifest = json.loads((run / "manifest.json").read_text())
-    (run / "manifest.json").write_text(json.dumps(manifest | {"status": "interrupted"}))
+    status(run, "interrupted")
+    row = row_of(evidence(diagnostics.load(tmp_path)), DRAWN, "SAC")
+    assert (row["seeds"], row["ended"], row["verdict"]) == (1, 1, "inconclusive")
+
+
+def test_a_run_that_diverged_leaves_a_gap_that_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (0, 1):
+        shutil.copytree(FIXTURE / TASK / "sac" / f"seed{seed}", tmp_path / TASK / "sac" / str(seed))
+    run = copy(tmp_path, "sac", 2)
+    complete = row_of(evidence(diagnostics.load(tmp_path)), DRAWN, "SAC")
+    assert (complete["seeds"], complete["ended"], complete["verdict"]) == (3, 3, "reproduced")
+    status(run, "diverged")
+    row = row_of(evidence(diagnostics.load(tmp_path)), DRAWN, "SAC")
+    assert (row["seeds"], row["ended"], row["verdict"]) == (2, 3, "inconclusive")
+    assert row["low"] > 1
+    assert main(["claims", "--runs", str(tmp_path)]) == 0
+    assert "2 of 3 seeds" in capsys.readouterr().out
+
+
+def test_a_variant_missing_on_one_task_is_a_gap_too(tmp_path: Path) -> None:
+    for variant in ("sac", "sac-reset"):
+        for seed in (0, 1):
+            copy(tmp_path, variant, seed)
+    copy(tmp_path, "sac", 0, task="walker-run")
     table = evidence(diagnostics.load(tmp_path))
-    assert set(table["seeds"]) == {0, 1}
+    claim, sides = "plain SAC fails to fit its data", "SAC against SAC with reset"
+    assert row_of(table, claim, sides)["seeds"] == 2
+    assert row_of(table, claim, sides, "walker-run")["verdict"] == "no data"
 
 
-def test_different_settings_of_one_variant_are_not_mixed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"seed": 1, "width": 17}, "runs on cartpole-swingup cannot be compared: width 8, 17"),
+        ({"seed": 1, "eval_every": 77}, "sac on cartpole-swingup has runs with different settings"),
+        ({"seed": 0}, "sac on cartpole-swingup is there twice with seed 0"),
+    ],
+)
+def test_what_must_not_be_mixed(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
     copy(tmp_path / "one", "sac", 0)
-    copy(tmp_path / "two", "sac", 1, width=17)
-    with pytest.raises(AnalysisError, match="sac on cartpole-swingup has runs with different"):
+    copy(tmp_path / "two", "sac", **settings)
+    with pytest.raises(AnalysisError, match=words):
         evidence(diagnostics.load(tmp_path))
+
+
+def test_equal_numbers_say_nothing_about_the_width(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        copy(tmp_path, "sac", seed)
+    # Copies of one run: no spread at all.
+    row = row_of(evidence(diagnostics.load(tmp_path)), DRAWN, "SAC")
+    assert row["seeds"] == 2 and math.isnan(row["low"])
+    assert row["verdict"] == "inconclusive"
 
 
 def test_the_command_in_its_three_forms(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["claims", "--runs", str(FIXTURE)]) == 0
     text = capsys.readouterr().out
-    assert "older transitions are drawn more: INCONCLUSIVE" in text
+    assert "older transitions are drawn more: INCONCLUSIVE (2 of 5 rows for, 0 against)" in text
     assert max(map(len, text.splitlines())) <= 110
     assert main(["claims", "--runs", str(FIXTURE), "--markdown"]) == 0
-    assert "### clearer clusters: **no data**" in capsys.readouterr().out
+    assert "### clearer clusters: **no data** (0 of 2 rows for" in capsys.readouterr().out
     assert main(["claims", "--runs", str(FIXTURE), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [entry["claim"] for entry in document] == [claim.name for claim in CLAIMS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -58,6 +59,16 @@ def test_the_diagonal_is_the_newest_window_of_the_online_critic() -> None:
     assert measures.diagonal(found)["a"] == pytest.approx((1 + 3 + 7 + 9) / 4)
     assert measures.late_diagonal(found)["a"] == pytest.approx((7 + 9) / 2)
     assert measures.diagonal_growth(found)["a"] == pytest.approx((7 + 9) / 2 - (1 + 3) / 2)
+
+
+def test_a_window_that_is_filling_or_has_no_loss_never_moves_the_diagonal() -> None:
+    table = LOSS.copy()
+    table.loc[(table["env_step"] == 400) & (table["window"] == 3), "count"] = 60
+    # The newest complete window of step 400 is then the third, with e^5.
+    assert measures.late_diagonal(runs(critic_loss=table))["a"] == pytest.approx((7 + 5) / 2)
+    table = LOSS.copy()
+    table.loc[(table["env_step"] == 400) & (table["window"] == 3), "mean"] = np.nan
+    assert measures.late_diagonal(runs(critic_loss=table))["a"] == pytest.approx(7)
 
 
 def test_the_late_loss_is_of_all_windows() -> None:
@@ -149,7 +160,7 @@ def test_clusters_at_the_snapshot_nearest_to_a_fifth() -> None:
     features = pd.DataFrame(
         {
             "run": "a",
-            "env_step": [100] * 40 + [400] * 40,
+            "env_step": [80] * 40 + [400] * 40,
             "features": [*apart, *noise],
         }
     )
@@ -159,8 +170,17 @@ def test_clusters_at_the_snapshot_nearest_to_a_fifth() -> None:
     assert early == pytest.approx(embed(apart).silhouette)
 
 
+def test_a_snapshot_of_another_time_is_no_stand_in() -> None:
+    rng = np.random.default_rng(0)
+    features = pd.DataFrame(
+        {"run": "a", "env_step": 300, "features": list(rng.normal(size=(40, 3)))}
+    )
+    assert measures.silhouette(runs(features=features)).empty
+    assert len(measures.silhouette(runs(features=features), at=0.75)) == 1
+
+
 def test_features_that_do_not_vary_are_left_out() -> None:
-    features = pd.DataFrame({"run": "a", "env_step": 100, "features": [np.ones(3)] * 40})
+    features = pd.DataFrame({"run": "a", "env_step": 80, "features": [np.ones(3)] * 40})
     assert measures.silhouette(runs(features=features)).empty
 
 
@@ -189,7 +209,7 @@ def test_success_where_the_task_is_scored_by_it() -> None:
         measures.late_index,
         measures.diagonal_growth,
         measures.late_return,
-        measures.silhouette,
+        partial(measures.silhouette, at=1.0),
         measures.dormant,
     ],
 )

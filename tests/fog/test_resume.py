@@ -30,6 +30,8 @@ RESUMED = {
     "fog-per": {"variant": "fog-per"},
     "fog-cuer": {"variant": "fog-cuer"},
     "small-ring": {"variant": "fog", "capacity": 20},
+    # Window, expansion, reset and checkpoint on one step, in this order.
+    "all-at-280": {"reset_steps": (280,), "expansion_updates": (240,), "window_steps": 140},
 }
 
 
