@@ -63,10 +63,11 @@ def loss_ratio(page: Page, *, first: str, second: str, quantity: str = "mean") -
     except ValueError as error:
         raise MissingDataError(str(error)) from None
     over, under = paper_name(first), paper_name(second)
+    kind = "scale-free loss" if quantity == "scaled" else "loss"
     return heatmaps.ratio_heatmap(
         ratio,
         runs.events[runs.events["label"] == second],
-        title=f"{over} against {under}, {task}",
+        title=f"{over} against {under}, {kind}, {task}",
         bar=f"log10 ({over} / {under})\npositive: {under} fits better",
     )
 
