@@ -43,9 +43,9 @@ def evidence(runs: Runs) -> pd.DataFrame:
 
     Returns:
         Columns `claim`, `what`, `sides`, `task`, `estimate`, `low`, `high`, `ratio`, `counts`,
-        `seeds` and `ended` (runs with a number and runs that have ended, of the variant with fewer
-        numbers), `verdict`. A contrast without numbers on a task has the verdict `no data`; one
-        without runs on any task has one such row, with no task.
+        `seeds` (runs with a number, of the variant with fewer), `ended` (those and the runs without
+        one, of the variant that lost more), `verdict`. A contrast without numbers on a task has the
+        verdict `no data`; one without runs on any task has one such row, with no task.
 
     Raises:
         AnalysisError: runs of one task differ in size, runs of one variant differ in anything else,
@@ -109,12 +109,10 @@ def _by_task(contrast: Contrast, values: pd.Series, groups: Groups) -> list[_Fou
         if not any(ended):
             continue
         samples = [values.reindex(group).dropna().to_numpy(float) for group in ended]
-        fewest = min(range(len(names)), key=lambda k: (len(samples[k]), -len(ended[k])))
-        seeds = len(samples[fewest])
-        numbers = difference(*samples) if seeds else NOTHING
-        # Where only the other variant lost a run, its loss must show.
+        seeds = min(map(len, samples))
         lost = max(len(group) - len(sample) for group, sample in zip(ended, samples, strict=True))
-        found.append(_Found(task, numbers, seeds, max(len(ended[fewest]), seeds + lost)))
+        numbers = difference(*samples) if seeds else NOTHING
+        found.append(_Found(task, numbers, seeds, seeds + lost))
     return found or [_Found("", NOTHING, 0, 0)]
 
 

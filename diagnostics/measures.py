@@ -168,7 +168,7 @@ def _cells(runs: Runs, quantity: str) -> pd.DataFrame:
     whether the cell is of the `newest` window. Cells without a positive loss are left out.
     """
     table = runs.critic_loss
-    table = table[(table["critic"] == "online")]
+    table = table[table["critic"] == "online"]
     table = table[table["count"] == table["window_end"] - table["window_start"]]
     newest = table["window"] == table.groupby(["run", "env_step"])["window"].transform("max")
     table = table.assign(newest=newest.astype(bool))

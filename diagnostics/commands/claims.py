@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
@@ -15,9 +14,9 @@ from typing import Any
 import pandas as pd
 
 from diagnostics.claims import CLAIMS, Claim
-from diagnostics.errors import AnalysisError, RunsWarning
+from diagnostics.commands.loading import loaded
+from diagnostics.errors import AnalysisError
 from diagnostics.evidence import evidence, verdict
-from diagnostics.runs import load
 from fog.cli.parser import Parser
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
@@ -31,26 +30,20 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Print every claim with its evidence and verdict."""
     options = _options(argv)
-    with warnings.catch_warnings():
-        # Told below, in words of this command.
-        warnings.simplefilter("ignore", RunsWarning)
-        runs = load(options.runs)
-        where = ", ".join(map(str, options.runs))
-        if len(runs) == 0:
-            raise AnalysisError(f"no runs in {where}: train some with `fog sweep`")
+    with loaded(options.runs) as runs:
         found = evidence(runs)
     if (found["seeds"] == 0).all():
         raise AnalysisError(
-            f"no ended run in {where} recorded what the claims are about: train the variants of "
-            "plans/motivating.yaml with `--probes all`"
+            f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims are "
+            "about: train the variants of plans/motivating.yaml with `--probes all`"
         )
-    if options.figures is not None:
-        _draw(found, options.figures, [str(run.path) for run in runs.files])
     parts = [(claim, found[found["claim"] == claim.name]) for claim in CLAIMS]
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show(parts) + "\n")
     for row in runs.problems.itertuples():
         sys.stderr.write(f"problem: {row.run}: {row.problem}\n")
+    if options.figures is not None:
+        _draw(found, options.figures, [str(run.path) for run in runs.files])
     return 0
 
 
@@ -78,6 +71,8 @@ def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
     from diagnostics.plots.save import portable, save_figure
 
     figure, table = claims_forest(found)
+    if table.empty:
+        raise AnalysisError("nothing to draw: an interval needs two seeds of a variant")
     try:
         save_figure(figure, "claims", out, table, {"runs": [portable(run) for run in runs]})
     except OSError as error:

@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 import pandas as pd
 
 from diagnostics import paper
+from diagnostics.commands.loading import loaded
 from diagnostics.compare import SORTABLE, TAU, compare
-from diagnostics.errors import AnalysisError, RunsWarning, unknown
-from diagnostics.runs import Runs, load
+from diagnostics.errors import AnalysisError, unknown
+from diagnostics.runs import Runs
 from fog.cli.parser import Parser
 from fog.cli.table import render
 
@@ -41,16 +41,11 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Print the comparison of all runs below some folders."""
     options = _options(argv)
-    with warnings.catch_warnings():
-        # Told below the table, in words of this command.
-        warnings.simplefilter("ignore", RunsWarning)
-        runs = load(options.runs)
-        where = ", ".join(map(str, options.runs))
-        if len(runs) == 0:
-            raise AnalysisError(f"no runs in {where}: train some with `fog train`")
+    with loaded(options.runs) as runs:
         for name, wanted in (("task", options.task), ("variant", options.variant)):
             runs = _selected(runs, name, wanted)
         if len(runs) == 0:
+            where = ", ".join(map(str, options.runs))
             raise AnalysisError(f"no run in {where} has both that task and that variant")
         table = compare(runs, sort=options.sort)
     problems = runs.problems

@@ -204,6 +204,15 @@ def test_the_figure_holds_every_contrast_that_counts_and_has_an_interval(tmp_pat
     assert list(words) == list(drawn["verdict"])
 
 
+def test_one_seed_is_told_but_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy(tmp_path / "runs", "sac", 0)
+    arguments = ["claims", "--runs", str(tmp_path / "runs"), "--figures", str(tmp_path / "out")]
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert "[one seed]" in told.out and "an interval needs two seeds" in told.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder, words in ((tmp_path / "no", "does not exist"), (tmp_path, "no runs in")):
         assert main(["claims", "--runs", str(folder)]) == 2
