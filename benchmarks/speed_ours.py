@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,6 @@ def filled_replay(contender: Contender) -> Replay:
 
 _ADDED = {torch.ops.aten.addmm.default, torch.ops.aten.baddbmm.default}
 _BARE = {torch.ops.aten.mm.default, torch.ops.aten.bmm.default}
-_PICKED = torch.ops.fog.picked_product.default
 
 
 class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -136,10 +136,6 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func in _ADDED or func in _BARE:
             left, right = args[1:3] if func in _ADDED else args[:2]
             self.found.append((left, right, result))
-        elif func == _PICKED:
-            rows, weights, border = args
-            for part, weight in zip((slice(border), slice(border, None)), weights, strict=True):
-                self.found.append((rows[part], weight, result[part]))
         return result
 
 
@@ -150,6 +146,8 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
         AssertionError: torch's own counter finds other products in the update than we do.
     """
     agent, batch = newborn(contender, compiled=False), _one_batch(contender)
+    # The compiled update's products, by torch's operations.
+    agent.rule = replace(agent.rule, picks=agent.rule.compiled_for(agent.device).picks)
     with Products() as products:
         agent.update(batch)
     with FlopCounterMode(display=False) as counter:

@@ -55,7 +55,8 @@ class Agent:
     ) -> None:
         self.config = config
         self.spec = NetworkSpec.from_config(config, obs_dim, act_dim)
-        self.rule = Rule.from_config(config, act_dim)
+        rule = Rule.from_config(config, act_dim)
+        self.rule = rule.compiled_for(device) if compiled else rule
         self.schedule = ExpansionSchedule.from_config(config)
         self.device = device
         self.compiled = compiled
@@ -140,7 +141,7 @@ class Agent:
         if room is not None and count > room:
             raise ValueError(f"{count} batches given, but an expansion is due after {room}")
         step = update_function(
-            self.spec, self.rule, self.depth, batch_size, self.device, self.compiled
+            self.spec, self.rule, self.depth, batches, self.device, self.compiled
         )
         metrics: list[Tensor] = []
         errors: list[Tensor] = []

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
+
+from fog import kernels
 from fog.config import Config
 from fog.networks import Activation
+from fog.networks.backward import Style
 from fog.networks.picked import PAYS_FROM
 
 
@@ -28,6 +32,13 @@ class Rule:
     mixed_precision: bool
     picks: bool
     """Whether the actor's gradient goes back through each row's smaller twin only."""
+    native: bool = False
+    """Whether our own kernels compute the products: float32 on the CPU only."""
+
+    @property
+    def style(self) -> Style:
+        """How this update evaluates its networks."""
+        return Style(self.activation, self.native)
 
     @classmethod
     def from_config(cls, config: Config, act_dim: int) -> Rule:
@@ -48,9 +59,17 @@ class Rule:
             picks=picks(config),
         )
 
+    def compiled_for(self, device: torch.device) -> Rule:
+        """The rule of a compiled update: on the CPU in float32 it takes our kernels.
+
+        Only with them it picks twins: torch's way of picking cannot be compiled.
+        """
+        native = device.type == "cpu" and not self.mixed_precision and kernels.load()
+        return replace(self, native=native, picks=native and self.pessimism == 1.0)
+
 
 def picks(config: Config) -> bool:
-    """Whether the twin that the minimum did not pick is left out of the actor's gradient.
+    """Whether the twin that the minimum did not pick is left out of an uncompiled actor's gradient.
 
     The values are the same to rounding. It takes a CPU as well, which the update looks at itself:
     a GPU would have to wait for the border between the twins.

@@ -125,9 +125,9 @@ def _update(
     inputs = torch.cat([batch.obs, batch.action], dim=-1)
     targets = compute_targets(state, batch, inputs, noise[0], rule)
 
-    values, tape = critic_values(state.critic, inputs, rule.activation)
+    values, tape = critic_values(state.critic, inputs, rule.style)
     slope = slopes.squared_td_error(values, targets.critic, batch.weight)
-    critic_grads = critic_weight_gradients(state.critic, tape, slope, rule.activation)
+    critic_grads = critic_weight_gradients(state.critic, tape, slope, rule.style)
     extra: list[Tensor] = []
     if targets.value is not None:
         extra = _update_value(state, batch, targets.value, rule)
@@ -162,10 +162,10 @@ def _update(
 
 def _update_value(state: State, batch: Batch, target: Tensor, rule: Rule) -> list[Tensor]:
     """One step of V; returns its metrics."""
-    values, tape = critic_values(state.value, batch.obs, rule.activation)
+    values, tape = critic_values(state.value, batch.obs, rule.style)
     difference = target - values[0]
     slope = slopes.expectile_loss(difference, rule.expectile).unsqueeze(0)
-    grads = critic_weight_gradients(state.value, tape, slope, rule.activation)
+    grads = critic_weight_gradients(state.value, tape, slope, rule.style)
     adamw_(state.value, grads, state.value_optimiser, rule.weight_decay)
     return [losses.expectile_loss(difference, rule.expectile).mean(), values.mean()]
 
@@ -191,15 +191,15 @@ def _actor_step(
     policy, inside, tape = _policy(state.actor, batch.obs, noise, rule)
     online = members(state.critic, 0, 2) if rule.offline else state.critic
     inputs = torch.cat([batch.obs, policy.action], dim=-1)
-    values, critic_tape = critic_values(online, inputs, rule.activation)
+    values, critic_tape = critic_values(online, inputs, rule.style)
     value = losses.combine(values, rule.pessimism)
     loss = losses.actor_loss(policy.log_prob, value, temperature).mean()
     rows, act_dim = policy.action.shape
     if rule.picks and values.device.type == "cpu":
-        slope = picked_action_gradient(online, critic_tape, values, rule.activation, act_dim)
+        slope = picked_action_gradient(online, critic_tape, values, rule.style, act_dim)
     else:
         slope = slopes.combine(values, rule.pessimism) / rows
-        slope = action_gradient(online, critic_tape, slope, rule.activation, act_dim)
+        slope = action_gradient(online, critic_tape, slope, rule.style, act_dim)
     mean, log_std = slopes.actor_loss(policy, noise, slope, temperature)
     cloning: tuple[Tensor, ...] = ()
     if offline_value is not None:
@@ -214,7 +214,7 @@ def _actor_step(
         )
         cloning = (density, gate)
     head = torch.cat([mean, log_std * inside], dim=-1)
-    grads = actor_weight_gradients(state.actor, tape, head, rule.activation)
+    grads = actor_weight_gradients(state.actor, tape, head, rule.style)
     return _ActorStep(grads, loss, policy.log_prob, cloning)
 
 
@@ -229,9 +229,9 @@ def compute_targets(
     next_inputs = torch.cat([batch.next_obs, policy.action], dim=-1)
     if rule.offline:
         stacked = torch.stack([next_inputs, next_inputs, inputs, inputs])
-        values, _ = critic_values(state.target, stacked, rule.activation)
+        values, _ = critic_values(state.target, stacked, rule.style)
     else:
-        values, _ = critic_values(state.target, next_inputs, rule.activation)
+        values, _ = critic_values(state.target, next_inputs, rule.style)
     soft = losses.soft_target(
         batch.reward,
         batch.bootstrap,
@@ -242,7 +242,7 @@ def compute_targets(
     )
     if not rule.offline:
         return Targets(soft.expand(2, -1), None)
-    next_value, _ = critic_values(state.value, batch.next_obs, rule.activation)
+    next_value, _ = critic_values(state.value, batch.next_obs, rule.style)
     offline = losses.offline_target(batch.reward, batch.bootstrap, next_value[0], rule.discount)
     return Targets(
         torch.stack([soft, soft, offline, offline]), losses.combine(values[OFFLINE], 1.0)
@@ -263,10 +263,10 @@ def transition_losses(state: State, batch: Batch, noise: Tensor, rule: Rule) -> 
     offline = value = None
     with _precision(rule, noise):
         targets = compute_targets(state, batch, inputs, noise, rule)
-        values, _ = critic_values(state.critic, inputs, rule.activation)
+        values, _ = critic_values(state.critic, inputs, rule.style)
         if targets.value is not None:
             offline = losses.critic_loss(values[OFFLINE], targets.critic[OFFLINE])
-            estimate, _ = critic_values(state.value, batch.obs, rule.activation)
+            estimate, _ = critic_values(state.value, batch.obs, rule.style)
             value = losses.expectile_loss(targets.value - estimate[0], rule.expectile)
     return TransitionLosses(
         critic=losses.critic_loss(values[ONLINE], targets.critic[ONLINE]),
@@ -283,7 +283,7 @@ def _policy(
     actor: Params, obs: Tensor, noise: Tensor, rule: Rule
 ) -> tuple[GaussianAction, Tensor, Tape]:
     """Sampled actions, where the log std is not clipped (so that it has a slope), and the tape."""
-    head, tape = actor_head(actor, obs, rule.activation)
+    head, tape = actor_head(actor, obs, rule.style)
     mean, free = head.chunk(2, dim=-1)
     log_std = free.clamp(*rule.log_std_bounds)
     return sample_action(mean, log_std, noise), free == log_std, tape

@@ -1,0 +1,509 @@
+// The matrix products of an update, with what stands before and behind them in the same pass.
+//
+// An update spends nine tenths of its time in products of a few hundred rows and columns. For such
+// sizes a library's general product leaves a tenth to a fifth of the processor unused, and the sums,
+// gates and biases around it cost passes over memory of their own. Here a result is computed in
+// tiles that stay in registers (`tile`) from a panel of the right factor that stays in the cache
+// (`pack`), and bias, ReLU or gate are applied before a tile is written.
+//
+// No sum is split between threads: a result does not depend on their number.
+
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using torch::stable::Tensor;
+
+// Lanes of a vector register, and how many of them there are.
+#if defined(__AVX512F__)
+constexpr int kLanes = 16, kRegisters = 32;
+#elif defined(__AVX__)
+constexpr int kLanes = 8, kRegisters = 16;
+#elif defined(__aarch64__)
+constexpr int kLanes = 4, kRegisters = 32;
+#else
+constexpr int kLanes = 4, kRegisters = 16;
+#endif
+
+constexpr int kLine = 16;  // floats of a cache line
+
+// A panel is two vectors wide, or three where one would be left over.
+constexpr int kMostVectors = 3;
+
+// Rows of a tile: as many as the registers hold with `vectors` of the right factor and one of the
+// left beside them.
+constexpr int most_rows(int vectors) { return (kRegisters - 1) / vectors - 1; }
+
+typedef float Vector __attribute__((vector_size(kLanes * 4)));
+typedef float Unaligned __attribute__((vector_size(kLanes * 4), aligned(4)));
+
+Vector load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
+void store(float* to, Vector value) { *reinterpret_cast<Unaligned*>(to) = value; }
+
+// A matrix somewhere in memory: distances between its rows and between its columns.
+struct View {
+  const float* data;
+  int64_t row, column;
+
+  const float* at(int64_t i, int64_t j) const { return data + i * row + j * column; }
+};
+
+// What happens to a result before it is written. Null pointers: nothing.
+struct Finish {
+  const float* bias = nullptr;     // one number per column, added
+  bool relu = false;               // negative entries become zero
+  const float* gate = nullptr;     // laid out as the result: zero where this is not positive
+  const int64_t* rows = nullptr;   // where row i of the product goes; i itself if null
+};
+
+struct Result {
+  float* data;
+  int64_t columns;
+};
+
+// Rows [first, first + Rows) of the product of `left` and a packed panel of `Vectors` vectors per
+// row, written to columns [column, column + width) of the result.
+template <int Rows, int Vectors>
+void tile(View left, int64_t depth, const float* panel, int64_t first, int64_t column, int width,
+          Result result, const Finish& finish) {
+  Vector sum[Rows][Vectors] = {};
+  const auto offset_of = [&](int i) {
+    return (finish.rows ? finish.rows[first + i] : first + i) * result.columns + column;
+  };
+  // Memory that is asked for in time costs nothing. It is asked for bit by bit: many requests at once
+  // would make the loop wait. What the end of this tile touches:
+  const float* touched[2 * Rows * Vectors];
+  int touches = 0;
+  for (int i = 0; i < Rows; ++i)
+    for (int j = 0; j < Vectors; ++j) {
+      const int64_t offset = offset_of(i) + j * kLanes;
+      if (finish.gate) touched[touches++] = finish.gate + offset;
+      touched[touches++] = result.data + offset;
+    }
+  // and the rows of the next tile, which follow.
+  const float* ahead = left.at(first + Rows, 0);
+  const int64_t step = left.column == 1 ? kLine : left.column;
+  int next = 0;
+  const float* entry = left.at(first, 0);
+  for (int64_t k = 0; k < depth; ++k) {
+    __builtin_prefetch(ahead);
+    ahead += step;
+    if (k % 2 == 0 && next < touches) __builtin_prefetch(touched[next++], 1);
+    Vector right[Vectors];
+    for (int j = 0; j < Vectors; ++j) right[j] = load(panel + j * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      const Vector factor = entry[i * left.row] - Vector{};
+#pragma GCC unroll 4
+      for (int j = 0; j < Vectors; ++j) sum[i][j] += factor * right[j];
+    }
+    entry += left.column;
+    panel += Vectors * kLanes;
+  }
+  // Entries beyond `width` are computed and not written; biases and gates are read up to it.
+  const bool whole = width == Vectors * kLanes;
+  float padded[Vectors * kLanes] = {};
+  const auto read = [&](const float* from, Vector* into) {
+    if (!whole) from = static_cast<float*>(std::memcpy(padded, from, width * sizeof(float)));
+    for (int j = 0; j < Vectors; ++j) into[j] = load(from + j * kLanes);
+  };
+  Vector bias[Vectors] = {}, gate[Vectors] = {};
+  if (finish.bias) read(finish.bias + column, bias);
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+    const int64_t offset = offset_of(i);
+    if (finish.gate) read(finish.gate + offset, gate);
+    Vector row_of_tile[Vectors];
+    for (int j = 0; j < Vectors; ++j) {
+      Vector value = sum[i][j] + bias[j];
+      if (finish.relu) value = value > 0.0f ? value : Vector{};
+      if (finish.gate) value = gate[j] > 0.0f ? value : Vector{};
+      row_of_tile[j] = value;
+      if (whole) store(result.data + offset + j * kLanes, value);
+    }
+    if (!whole) std::memcpy(result.data + offset, row_of_tile, width * sizeof(float));
+  }
+}
+
+using Tile = void (*)(View, int64_t, const float*, int64_t, int64_t, int, Result, const Finish&);
+
+template <int Vectors, int... Rows>
+Tile tile_of(int64_t rows, std::integer_sequence<int, Rows...>) {
+  static constexpr Tile tiles[] = {tile<Rows + 1, Vectors>...};
+  return tiles[rows - 1];
+}
+
+// Swaps the blocks beside the diagonal of (a, b), seen as blocks of `Step` lanes.
+template <int Step, int... Lane>
+void swap_blocks(Vector& a, Vector& b, std::integer_sequence<int, Lane...>) {
+#if defined(__clang__)
+  const Vector low = __builtin_shufflevector(a, b, (Lane & Step ? Lane - Step + kLanes : Lane)...);
+  b = __builtin_shufflevector(a, b, (Lane & Step ? Lane + kLanes : Lane + Step)...);
+#else
+  typedef int Mask __attribute__((vector_size(kLanes * 4)));
+  const Vector low = __builtin_shuffle(a, b, Mask{(Lane & Step ? Lane - Step + kLanes : Lane)...});
+  b = __builtin_shuffle(a, b, Mask{(Lane & Step ? Lane + kLanes : Lane + Step)...});
+#endif
+  a = low;
+}
+
+template <int Step>
+void transpose_from(Vector* square) {
+  if constexpr (Step < kLanes) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i)
+      if (!(i & Step))
+        swap_blocks<Step>(square[i], square[i + Step], std::make_integer_sequence<int, kLanes>());
+    transpose_from<2 * Step>(square);
+  }
+}
+
+// Columns [0, width) of `right` (depth rows) as rows of `vectors` vectors; anything behind them.
+// Memory is asked for some rows or columns ahead.
+void pack(View right, int64_t depth, int width, int vectors, float* panel) {
+  const int stride = vectors * kLanes;
+  int64_t k = 0;
+  if (right.column == 1) {
+    // What a row lacks is read from the next one, as long as there is one: nobody looks at it.
+    const float* end = right.at(depth - 1, width);
+    for (; k < depth && right.at(k, stride) <= end; ++k)
+      for (int j = 0; j < stride; j += kLanes) {
+        __builtin_prefetch(right.at(k + 2 * kLine, j));
+        store(panel + k * stride + j, load(right.at(k, j)));
+      }
+  } else if (right.row == 1) {
+    for (; k + kLanes <= depth; k += kLanes)
+      for (int j = 0; j < stride; j += kLanes) {
+        Vector square[kLanes];
+        for (int i = 0; i < kLanes; ++i) {
+          __builtin_prefetch(right.at(k + 4 * kLine, j + i));
+          square[i] = j + i < width ? load(right.at(k, j + i)) : Vector{};
+        }
+        transpose_from<1>(square);
+        for (int i = 0; i < kLanes; ++i) store(panel + (k + i) * stride + j, square[i]);
+      }
+  }
+  for (; k < depth; ++k)
+    for (int j = 0; j < stride; ++j) panel[k * stride + j] = j < width ? *right.at(k, j) : 0.0f;
+}
+
+// Memory for a panel, one for each thread and kept: it stays in the cache.
+float* workspace(int64_t size) {
+  struct Free {
+    void operator()(float* data) const { ::operator delete[](data, std::align_val_t(64)); }
+  };
+  thread_local std::unique_ptr<float[], Free> kept;
+  thread_local int64_t room = 0;
+  if (room < size) {
+    kept.reset(new (std::align_val_t(64)) float[size]);
+    room = size;
+  }
+  return kept.get();
+}
+
+// Sums of the columns of a packed panel.
+template <int Vectors>
+void sum_columns(const float* panel, int64_t depth, int width, float* sums) {
+  Vector sum[Vectors] = {};
+  for (int64_t k = 0; k < depth; ++k)
+    for (int j = 0; j < Vectors; ++j) sum[j] += load(panel + (k * Vectors + j) * kLanes);
+  std::memcpy(sums, sum, width * sizeof(float));
+}
+
+// One product of an ensemble: (rows, depth) times (depth, columns).
+struct Product {
+  View left, right;
+  int64_t rows, depth, columns;
+  float* result;
+  Finish finish;
+  float* sums = nullptr;  // of the columns of `right`, if wanted
+};
+
+// A panel of a product: columns [column, column + width).
+struct Panel {
+  const Product* product;
+  int64_t column;
+  int width;
+
+  View right() const {
+    return {product->right.at(0, column), product->right.row, product->right.column};
+  }
+};
+
+template <int Vectors>
+void compute(const Panel& work) {
+  const Product& product = *work.product;
+  float* panel = workspace(product.depth * kMostVectors * kLanes);
+  pack(work.right(), product.depth, work.width, Vectors, panel);
+  if (product.sums)
+    sum_columns<Vectors>(panel, product.depth, work.width, product.sums + work.column);
+  // Tiles of equal height, give or take one row, and not full ones with a short rest.
+  constexpr int most = most_rows(Vectors);
+  const int64_t tiles = (product.rows + most - 1) / most;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t first = product.rows * i / tiles, height = product.rows * (i + 1) / tiles - first;
+    tile_of<Vectors>(height, std::make_integer_sequence<int, most>())(
+        product.left, product.depth, panel, first, work.column, work.width,
+        {product.result, product.columns}, product.finish);
+  }
+}
+
+// All products, their panels shared out among the threads.
+void multiply(const std::vector<Product>& products) {
+  std::vector<Panel> work;
+  int64_t flops = 0;
+  for (const Product& product : products) {
+    int64_t left = product.columns;
+    while (left > 0) {
+      const int64_t vectors = (left + kLanes - 1) / kLanes;
+      const int64_t width = std::min<int64_t>(left, (vectors == 3 ? 3 : 2) * kLanes);
+      work.push_back({&product, product.columns - left, static_cast<int>(width)});
+      left -= width;
+    }
+    flops += 2 * product.rows * product.depth * product.columns;
+  }
+  const auto part = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) switch ((work[i].width + kLanes - 1) / kLanes) {
+        case 1: compute<1>(work[i]); break;
+        case 2: compute<2>(work[i]); break;
+        default: compute<3>(work[i]);
+      }
+  };
+  // Below a million operations a second thread takes longer to wake than it helps.
+  const int64_t size = static_cast<int64_t>(work.size());
+  torch::stable::parallel_for(0, size, flops < 1'000'000 ? size : 1, part);
+}
+
+// Tensors. Compiled updates call the functions with C linkage directly, everybody else the
+// operations that are registered below: finding one of those takes longer than a small product.
+
+void check(bool fits, const char* message) { STD_TORCH_CHECK(fits, message); }
+
+// (E, rows, columns), or (rows, columns) for every member alike. Rows may be columns of a wider
+// block, as those of a batch are, but each lies in one piece.
+struct Stack {
+  const float* data;
+  int64_t members = 1, rows, columns, step = 0, row;
+
+  explicit Stack(AtenTensorHandle tensor) {
+    int64_t dims, *sizes, *strides;
+    int32_t type;
+    void* memory;
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_dim(tensor, &dims));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_sizes(tensor, &sizes));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(tensor, &strides));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(tensor, &type));
+    TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(tensor, &memory));
+    check(type == aoti_torch_dtype_float32(), "fog: float32 only");
+    check((dims == 2 || dims == 3) && strides[dims - 1] == 1, "fog: rows in one piece only");
+    data = static_cast<const float*>(memory);
+    rows = sizes[dims - 2];
+    row = strides[dims - 2];
+    columns = sizes[dims - 1];
+    if (dims == 3) {
+      members = sizes[0];
+      step = strides[0];
+    }
+  }
+  View plain(int64_t member) const { return {data + member * step, row, 1}; }
+  View transposed(int64_t member) const { return {data + member * step, 1, row}; }
+};
+
+// A new tensor (members, rows, columns), or (rows, columns) if `members` is 0, and its memory.
+float* make(int64_t members, int64_t rows, int64_t columns, AtenTensorHandle* made) {
+  const int64_t sizes[] = {members, rows, columns}, strides[] = {rows * columns, columns, 1};
+  const int skipped = members == 0;
+  void* memory;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(
+      3 - skipped, sizes + skipped, strides + skipped, aoti_torch_dtype_float32(),
+      aoti_torch_device_type_cpu(), 0, made));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(*made, &memory));
+  return static_cast<float*>(memory);
+}
+
+const float* gate_of(AtenTensorHandle gate, int64_t members, int64_t rows, int64_t columns) {
+  const Stack found(gate);
+  check(found.members == members && found.rows == rows && found.columns == columns &&
+            found.row == columns && (members == 1 || found.step == rows * columns),
+        "fog: a gate of another shape than its result");
+  return found.data;
+}
+
+void dense(AtenTensorHandle inputs, AtenTensorHandle weight, AtenTensorHandle bias, bool relu,
+           AtenTensorHandle* output) {
+  const Stack x(inputs), w(weight), b(bias);
+  check(x.columns == w.rows && (x.step == 0 || x.members == w.members) && b.rows == 1 &&
+            b.members == w.members && b.columns == w.columns,
+        "fog::dense: sizes");
+  float* result = make(w.members, x.rows, w.columns, output);
+  std::vector<Product> products;
+  for (int64_t e = 0; e < w.members; ++e) {
+    Finish finish;
+    finish.bias = b.plain(e).data;
+    finish.relu = relu;
+    products.push_back({x.plain(e), w.plain(e), x.rows, w.rows, w.columns,
+                        result + e * x.rows * w.columns, finish});
+  }
+  multiply(products);
+}
+
+void back(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorHandle* gate,
+          AtenTensorHandle* output) {
+  const Stack g(gradient), w(weight);
+  check(g.columns == w.columns && g.members == w.members, "fog::back: sizes");
+  float* result = make(w.members, g.rows, w.rows, output);
+  const float* gates = gate ? gate_of(*gate, w.members, g.rows, w.rows) : nullptr;
+  std::vector<Product> products;
+  for (int64_t e = 0; e < w.members; ++e) {
+    const int64_t offset = e * g.rows * w.rows;
+    Finish finish;
+    if (gates) finish.gate = gates + offset;
+    products.push_back(
+        {g.plain(e), w.transposed(e), g.rows, w.columns, w.rows, result + offset, finish});
+  }
+  multiply(products);
+}
+
+void weight_gradients(AtenTensorHandle inputs, AtenTensorHandle gradient, AtenTensorHandle* weight,
+                      AtenTensorHandle* bias) {
+  const Stack x(inputs), g(gradient);
+  check(x.rows == g.rows && (x.step == 0 || x.members == g.members),
+        "fog::weight_gradients: sizes");
+  float* weights = make(g.members, x.columns, g.columns, weight);
+  float* biases = make(g.members, 1, g.columns, bias);
+  std::vector<Product> products;
+  for (int64_t e = 0; e < g.members; ++e)
+    products.push_back({x.transposed(e), g.plain(e), x.columns, g.rows, g.columns,
+                        weights + e * x.columns * g.columns, Finish(), biases + e * g.columns});
+  multiply(products);
+}
+
+void picked_back(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorHandle pick,
+                 AtenTensorHandle* gate, AtenTensorHandle* output) {
+  const Stack g(gradient), w(weight);
+  int64_t count;
+  int32_t type;
+  void* picks;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_numel(pick, &count));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(pick, &type));
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(pick, &picks));
+  check(g.columns == w.columns && g.members == 1 && w.members == 2 && count == g.rows &&
+            type == aoti_torch_dtype_bool(),
+        "fog::picked_back: sizes");
+  float* result = make(0, g.rows, w.rows, output);
+  const float* gates = gate ? gate_of(*gate, 2, g.rows, w.rows) : nullptr;
+  std::vector<int64_t> rows[2];
+  for (int64_t row = 0; row < g.rows; ++row)
+    rows[static_cast<const bool*>(picks)[row]].push_back(row);
+  // Rows of one twin side by side: the tiles then read as fast as in any other product.
+  std::vector<float> gathered(g.rows * g.columns);
+  std::vector<Product> products;
+  float* next = gathered.data();
+  for (int64_t e = 0; e < 2; ++e) {
+    const View left{next, g.columns, 1};
+    for (int64_t row : rows[e]) {
+      std::memcpy(next, g.plain(0).at(row, 0), g.columns * sizeof(float));
+      next += g.columns;
+    }
+    Finish finish;
+    finish.rows = rows[e].data();
+    if (gates) finish.gate = gates + e * g.rows * w.rows;
+    const int64_t height = static_cast<int64_t>(rows[e].size());
+    if (height)
+      products.push_back({left, w.transposed(e), height, g.columns, w.rows, result, finish});
+  }
+  multiply(products);
+}
+
+// An exception must not pass through C; torch's own functions print it and return an error too.
+template <class Work>
+AOTITorchError guarded(Work work) {
+  try {
+    work();
+    return AOTI_TORCH_SUCCESS;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return AOTI_TORCH_FAILURE;
+  }
+}
+
+// What the operations need beside the above: tensors that count their owners.
+
+Tensor dense_op(const Tensor& inputs, const Tensor& weight, const Tensor& bias, bool relu) {
+  AtenTensorHandle output;
+  dense(inputs.get(), weight.get(), bias.get(), relu, &output);
+  return Tensor(output);
+}
+
+Tensor back_op(const Tensor& gradient, const Tensor& weight, std::optional<Tensor> gate) {
+  AtenTensorHandle output, gates = gate ? gate->get() : nullptr;
+  back(gradient.get(), weight.get(), gate ? &gates : nullptr, &output);
+  return Tensor(output);
+}
+
+std::tuple<Tensor, Tensor> weight_gradients_op(const Tensor& inputs, const Tensor& gradient) {
+  AtenTensorHandle weight, bias;
+  weight_gradients(inputs.get(), gradient.get(), &weight, &bias);
+  return {Tensor(weight), Tensor(bias)};
+}
+
+Tensor picked_back_op(const Tensor& gradient, const Tensor& weight, const Tensor& pick,
+                      std::optional<Tensor> gate) {
+  AtenTensorHandle output, gates = gate ? gate->get() : nullptr;
+  picked_back(gradient.get(), weight.get(), pick.get(), gate ? &gates : nullptr, &output);
+  return Tensor(output);
+}
+
+}  // namespace
+
+// Declared again in `fog.kernels`, for the compiler.
+extern "C" {
+AOTITorchError aoti_torch_cpu_dense(AtenTensorHandle inputs, AtenTensorHandle weight,
+                                    AtenTensorHandle bias, int32_t relu, AtenTensorHandle* output) {
+  return guarded([&] { dense(inputs, weight, bias, relu != 0, output); });
+}
+
+AOTITorchError aoti_torch_cpu_back(AtenTensorHandle gradient, AtenTensorHandle weight,
+                                   AtenTensorHandle* gate, AtenTensorHandle* output) {
+  return guarded([&] { back(gradient, weight, gate, output); });
+}
+
+AOTITorchError aoti_torch_cpu_weight_gradients(AtenTensorHandle inputs, AtenTensorHandle gradient,
+                                               AtenTensorHandle* weight, AtenTensorHandle* bias) {
+  return guarded([&] { weight_gradients(inputs, gradient, weight, bias); });
+}
+
+AOTITorchError aoti_torch_cpu_picked_back(AtenTensorHandle gradient, AtenTensorHandle weight,
+                                          AtenTensorHandle pick, AtenTensorHandle* gate,
+                                          AtenTensorHandle* output) {
+  return guarded([&] { picked_back(gradient, weight, pick, gate, output); });
+}
+}
+
+STABLE_TORCH_LIBRARY_FRAGMENT(fog, library) {
+  library.def("dense(Tensor inputs, Tensor weight, Tensor bias, bool relu) -> Tensor");
+  library.def("back(Tensor gradient, Tensor weight, Tensor? gate) -> Tensor");
+  library.def("weight_gradients(Tensor inputs, Tensor gradient) -> (Tensor, Tensor)");
+  library.def("picked_back(Tensor gradient, Tensor weight, Tensor pick, Tensor? gate) -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(fog, CPU, library) {
+  library.impl("dense", TORCH_BOX(&dense_op));
+  library.impl("back", TORCH_BOX(&back_op));
+  library.impl("weight_gradients", TORCH_BOX(&weight_gradients_op));
+  library.impl("picked_back", TORCH_BOX(&picked_back_op));
+}
