@@ -45,8 +45,10 @@ constexpr int kLine = 16;  // floats of a cache line
 constexpr int kMostVectors = 3;
 
 // Rows of a tile: as many as the registers hold with `vectors` of the right factor and one of the
-// left beside them.
-constexpr int most_rows(int vectors) { return (kRegisters - 1) / vectors - 1; }
+// left beside them. But of rows that are a power of two apart, the first cache holds only sixteen.
+constexpr int most_rows(int vectors) {
+  return std::min((kRegisters - 1) / vectors - 1, kRegisters / 2 - 2);
+}
 
 typedef float Vector __attribute__((vector_size(kLanes * 4)));
 typedef float Unaligned __attribute__((vector_size(kLanes * 4), aligned(4)));
@@ -68,6 +70,8 @@ struct Finish {
   bool relu = false;               // negative entries become zero
   const float* gate = nullptr;     // laid out as the result: zero where this is not positive
   const int64_t* rows = nullptr;   // where row i of the product goes; i itself if null
+
+  int64_t row(int64_t i) const { return rows ? rows[i] : i; }
 };
 
 struct Result {
@@ -75,34 +79,33 @@ struct Result {
   int64_t columns;
 };
 
+// Memory that will be needed soon. Asked for in time it costs nothing, and little by little: many
+// requests at once would make a product wait.
+struct Wanted {
+  const float* lines[256];
+  int count = 0;
+
+  void add(const float* first, int64_t length) {
+    for (int64_t j = 0; j < length && count < 256; j += kLine) lines[count++] = first + j;
+  }
+};
+
 // Rows [first, first + Rows) of the product of `left` and a packed panel of `Vectors` vectors per
 // row, written to columns [column, column + width) of the result.
 template <int Rows, int Vectors>
 void tile(View left, int64_t depth, const float* panel, int64_t first, int64_t column, int width,
-          Result result, const Finish& finish) {
+          Result result, const Finish& finish, const Wanted& wanted) {
   Vector sum[Rows][Vectors] = {};
-  const auto offset_of = [&](int i) {
-    return (finish.rows ? finish.rows[first + i] : first + i) * result.columns + column;
-  };
-  // Memory that is asked for in time costs nothing. It is asked for bit by bit: many requests at once
-  // would make the loop wait. What the end of this tile touches:
-  const float* touched[2 * Rows * Vectors];
-  int touches = 0;
-  for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Vectors; ++j) {
-      const int64_t offset = offset_of(i) + j * kLanes;
-      if (finish.gate) touched[touches++] = finish.gate + offset;
-      touched[touches++] = result.data + offset;
-    }
-  // and the rows of the next tile, which follow.
+  const float* entry = left.at(first, 0);
+  // The rows of the next tile, which follow.
   const float* ahead = left.at(first + Rows, 0);
   const int64_t step = left.column == 1 ? kLine : left.column;
-  int next = 0;
-  const float* entry = left.at(first, 0);
+  const float* const* line = wanted.lines;
+  const float* const* end = line + wanted.count;
   for (int64_t k = 0; k < depth; ++k) {
     __builtin_prefetch(ahead);
     ahead += step;
-    if (k % 2 == 0 && next < touches) __builtin_prefetch(touched[next++], 1);
+    if (line != end) __builtin_prefetch(*line++);
     Vector right[Vectors];
     for (int j = 0; j < Vectors; ++j) right[j] = load(panel + j * kLanes);
 #pragma GCC unroll 16
@@ -125,7 +128,7 @@ void tile(View left, int64_t depth, const float* panel, int64_t first, int64_t c
   if (finish.bias) read(finish.bias + column, bias);
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) {
-    const int64_t offset = offset_of(i);
+    const int64_t offset = finish.row(first + i) * result.columns + column;
     if (finish.gate) read(finish.gate + offset, gate);
     Vector row_of_tile[Vectors];
     for (int j = 0; j < Vectors; ++j) {
@@ -139,7 +142,8 @@ void tile(View left, int64_t depth, const float* panel, int64_t first, int64_t c
   }
 }
 
-using Tile = void (*)(View, int64_t, const float*, int64_t, int64_t, int, Result, const Finish&);
+using Tile = void (*)(View, int64_t, const float*, int64_t, int64_t, int, Result, const Finish&,
+                      const Wanted&);
 
 template <int Vectors, int... Rows>
 Tile tile_of(int64_t rows, std::integer_sequence<int, Rows...>) {
@@ -242,10 +246,28 @@ struct Panel {
   View right() const {
     return {product->right.at(0, column), product->right.row, product->right.column};
   }
+
+  // What the end of a tile touches.
+  void want_tile(int64_t first, int64_t height, Wanted& wanted) const {
+    for (int64_t i = first; i < first + height; ++i) {
+      const int64_t offset = product->finish.row(i) * product->columns + column;
+      if (product->finish.gate) wanted.add(product->finish.gate + offset, width);
+      wanted.add(product->result + offset, width);
+    }
+  }
+
+  // A share of what packing this panel will read.
+  void want_share(int64_t share, int64_t shares, Wanted& wanted) const {
+    const View view = right();
+    const bool across = view.column == 1;
+    const int64_t pieces = across ? product->depth : width, length = across ? width : product->depth;
+    for (int64_t i = pieces * share / shares; i < pieces * (share + 1) / shares; ++i)
+      wanted.add(across ? view.at(i, 0) : view.at(0, i), length);
+  }
 };
 
 template <int Vectors>
-void compute(const Panel& work) {
+void compute(const Panel& work, const Panel* next) {
   const Product& product = *work.product;
   float* panel = workspace(product.depth * kMostVectors * kLanes);
   pack(work.right(), product.depth, work.width, Vectors, panel);
@@ -256,9 +278,13 @@ void compute(const Panel& work) {
   const int64_t tiles = (product.rows + most - 1) / most;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t first = product.rows * i / tiles, height = product.rows * (i + 1) / tiles - first;
+    Wanted wanted;
+    work.want_tile(first, height, wanted);
+    // A small product is done before it pays to think of the next one.
+    if (next && product.rows * product.depth >= 256 * 256) next->want_share(i, tiles, wanted);
     tile_of<Vectors>(height, std::make_integer_sequence<int, most>())(
         product.left, product.depth, panel, first, work.column, work.width,
-        {product.result, product.columns}, product.finish);
+        {product.result, product.columns}, product.finish, wanted);
   }
 }
 
@@ -277,11 +303,14 @@ void multiply(const std::vector<Product>& products) {
     flops += 2 * product.rows * product.depth * product.columns;
   }
   const auto part = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) switch ((work[i].width + kLanes - 1) / kLanes) {
-        case 1: compute<1>(work[i]); break;
-        case 2: compute<2>(work[i]); break;
-        default: compute<3>(work[i]);
+    for (int64_t i = begin; i < end; ++i) {
+      const Panel* next = i + 1 < end ? &work[i + 1] : nullptr;
+      switch ((work[i].width + kLanes - 1) / kLanes) {
+        case 1: compute<1>(work[i], next); break;
+        case 2: compute<2>(work[i], next); break;
+        default: compute<3>(work[i], next);
       }
+    }
   };
   // Below a million operations a second thread takes longer to wake than it helps.
   const int64_t size = static_cast<int64_t>(work.size());
