@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -32,8 +31,8 @@ def sample_action(mean: Tensor, log_std: Tensor, noise: Tensor) -> GaussianActio
     """Reparameterised sample a = tanh(mean + std * noise) and its log density."""
     before = mean + log_std.exp() * noise
     gaussian = -0.5 * noise.square() - log_std - _LOG_SQRT_2PI
-    density = (gaussian - _log_tanh_slope(before)).sum(dim=-1)
-    return GaussianAction(torch.tanh(before), density, mean, log_std)
+    action, log_slope = _tanh(before)
+    return GaussianAction(action, (gaussian - log_slope).sum(dim=-1), mean, log_std)
 
 
 def gaussian_log_density(mean: Tensor, log_std: Tensor, at: Tensor) -> Tensor:
@@ -42,6 +41,14 @@ def gaussian_log_density(mean: Tensor, log_std: Tensor, at: Tensor) -> Tensor:
     return -0.5 * noise.square() - log_std - _LOG_SQRT_2PI
 
 
-def _log_tanh_slope(x: Tensor) -> Tensor:
-    """log(1 - tanh(x)^2), stable for large |x| where the difference itself rounds to zero."""
-    return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
+def _tanh(x: Tensor) -> tuple[Tensor, Tensor]:
+    """tanh(x) and log(1 - tanh(x)^2), both of one exponential and exact for large and small |x|.
+
+    The difference itself rounds to zero for large |x|; with q = exp(-2 |x|) its logarithm is
+    2 (log 2 - |x| - log(1 + q)).
+    """
+    size = x.abs()
+    less = torch.expm1(-2.0 * size)  # q - 1
+    more = less + 2.0  # q + 1
+    tanh = less / more
+    return torch.where(x < 0.0, tanh, -tanh), 2.0 * (math.log(2.0) - size - more.log())
