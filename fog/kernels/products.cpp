@@ -68,7 +68,7 @@ struct View {
 struct Finish {
   const float* bias = nullptr;     // one number per column, added
   bool relu = false;               // negative entries become zero
-  const float* gate = nullptr;     // laid out as the result: zero where this is not positive
+  const float* gate = nullptr;     // laid out as the result: zero where this is zero or less
   const int64_t* rows = nullptr;   // where row i of the product goes; i itself if null
 
   int64_t row(int64_t i) const { return rows ? rows[i] : i; }
@@ -133,8 +133,9 @@ void tile(View left, int64_t depth, const float* panel, int64_t first, int64_t c
     Vector row_of_tile[Vectors];
     for (int j = 0; j < Vectors; ++j) {
       Vector value = sum[i][j] + bias[j];
-      if (finish.relu) value = value > 0.0f ? value : Vector{};
-      if (finish.gate) value = gate[j] > 0.0f ? value : Vector{};
+      // Written so that NaN stays NaN: a diverged agent must be seen to be so.
+      if (finish.relu) value = value < 0.0f ? Vector{} : value;
+      if (finish.gate) value = gate[j] <= 0.0f ? Vector{} : value;
       row_of_tile[j] = value;
       if (whole) store(result.data + offset + j * kLanes, value);
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -9,7 +12,7 @@ import torch
 
 from fog.agents.state import clone_state, flatten
 from fog.agents.update import update_
-from tests.fog.agents.agent_helpers import ACT, SIZE, make_agent, make_batch, one
+from tests.fog.agents.agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one
 
 
 def assert_close(a, b, tolerance):
@@ -52,6 +55,52 @@ def test_compiled_equals_eager_across_expansion_and_reset(variant, picks):
         agent.expand()
         agent.update(make_batch(10, seed=3))
     assert_close(agents[0]._state, agents[1]._state, 1e-5)
+
+
+@pytest.mark.slow
+def test_a_batch_laid_out_otherwise_is_compiled_for_anew():
+    """Tests hand in whole tensors, the replay columns of a block; the numbers are the same."""
+    agents = [make_agent("sac", compiled=flag) for flag in (False, True)]
+    for seed in range(2):
+        batches = make_batch(3, seed=seed)
+        block = torch.cat([batches.obs, batches.action, batches.next_obs], dim=-1)
+        columns = batches._replace(
+            obs=block[..., :OBS], action=block[..., OBS : OBS + ACT], next_obs=block[..., -OBS:]
+        )
+        agents[0].update(batches)
+        agents[1].update(columns if seed else batches)
+    assert_close(agents[0]._state, agents[1]._state, 1e-5)
+
+
+@pytest.mark.slow
+def test_the_next_process_finds_what_was_compiled(tmp_path):
+    """A second run loads the update, a third one makes good what it finds broken: same bits."""
+    results = []
+    for attempt in range(3):
+        if attempt == 2:
+            [file] = (tmp_path / "fog").glob("update-*")
+            file.write_bytes(b"broken")
+        done = subprocess.run(
+            [sys.executable, "-c", UPDATE_ONCE],
+            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        results.append(done.stdout.split())
+    assert [traced for traced, _ in results] == ["1", "0", "1"]
+    assert len({bits for _, bits in results}) == 1
+
+
+UPDATE_ONCE = """
+import hashlib
+from torch._dynamo.utils import counters
+from tests.fog.agents.agent_helpers import make_agent, make_batch
+agent = make_agent("sac", compiled=True)
+agent.update(make_batch(3))
+bits = b"".join(tensor.numpy().tobytes() for tensor in agent.state_dict().values())
+print(counters["stats"]["unique_graphs"], hashlib.sha256(bits).hexdigest())
+"""
 
 
 @pytest.mark.slow

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from dataclasses import replace
 
 import pytest
 import torch
 
+from fog import kernels
 from fog.agents import Batch
 from fog.agents.state import clone_state, flatten
 from fog.agents.update import update_
 from tests.fog.agents.agent_helpers import ACT, SIZE, doubled, make_agent, make_batch, one
 from tests.fog.agents.reference import reference_update_
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 PLAIN = {"critic": "plain", "initial_depth": 0, "maximal_depth": 0, "expansion_updates": ()}
 CASES = {
@@ -65,11 +69,13 @@ def test_twenty_updates_in_double_precision(case, picks):
         assert set(gates) == {0.0, 1.0}
 
 
+@pytest.mark.parametrize("native", [False, pytest.param(True, marks=needs_compiler)])
 @pytest.mark.parametrize("variant", ["expanded-sac", "fog"])
-def test_two_hundred_updates_across_expansion_and_reset(variant):
-    """In the precision of training, to 1e-5."""
+def test_two_hundred_updates_across_expansion_and_reset(variant, native):
+    """In the precision of training, to 1e-5, with torch's products and with ours."""
+    assert not native or kernels.load()
     agents = [make_agent(variant, bc_wait_updates=30, bc_weight=0.1) for _ in range(2)]
-    rule = replace(agents[0].rule, picks=True)
+    rule = replace(agents[0].rule, picks=True, native=native)
     g = torch.Generator().manual_seed(0)
     for index in range(200):
         if index in (60, 190):
@@ -84,6 +90,25 @@ def test_two_hundred_updates_across_expansion_and_reset(variant):
             function(agent._state, batch, noise, flag, rule)
     right = dict(flatten(agents[1]._state))
     for name, tensor in flatten(agents[0]._state):
+        torch.testing.assert_close(tensor, right[name], rtol=1e-5, atol=1e-5, msg=name)
+
+
+@needs_compiler
+@pytest.mark.parametrize("case", CASES)
+def test_two_hundred_updates_with_our_kernels(case):
+    """Every kind of agent, to 1e-5 beside the same update by torch's products."""
+    assert kernels.load()
+    variant, settings = CASES[case]
+    agent = make_agent(variant, width=24, **settings)
+    picks = agent.rule.pessimism == 1.0
+    states, g = (agent._state, clone_state(agent._state)), torch.Generator().manual_seed(0)
+    for index in range(200):
+        batch, noise = one(make_batch(seed=index)), torch.randn(2, SIZE, ACT, generator=g)
+        for state, native in zip(states, (True, False), strict=True):
+            rule = replace(agent.rule, native=native, picks=native and picks)
+            update_(state, batch, noise, torch.tensor(index > 50), rule)
+    right = dict(flatten(states[1]))
+    for name, tensor in flatten(states[0]):
         torch.testing.assert_close(tensor, right[name], rtol=1e-5, atol=1e-5, msg=name)
 
 
@@ -123,3 +148,16 @@ def test_wide_critics_pick_where_there_is_a_minimum():
     }
     assert [key for key, pick in picks.items() if pick] == [(256, 1.0)]
     assert not make_agent("sac", width=256, precision="bfloat16").rule.picks
+
+
+@needs_compiler
+def test_compiled_updates_take_our_kernels_where_these_exist():
+    rule = make_agent("sac").rule
+    assert not rule.native and not rule.picks
+    compiled = rule.compiled_for(torch.device("cpu"))
+    assert compiled.native and compiled.picks
+    assert not rule.compiled_for(torch.device("cuda")).native
+    halves = make_agent("sac", precision="bfloat16").rule.compiled_for(torch.device("cpu"))
+    assert not halves.native and not halves.picks
+    mean = make_agent("sac", pessimism=0.0).rule.compiled_for(torch.device("cpu"))
+    assert mean.native and not mean.picks
