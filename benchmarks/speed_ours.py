@@ -44,6 +44,8 @@ def run(contender: Contender, channel: Channel) -> None:
         case "products":
             work, flops = bare_products(contender)
             serve(channel, work, {"flops": flops})
+        case "kernels":
+            serve(channel, bare_kernels(contender))
         case "fog-steps":
             with tempfile.TemporaryDirectory() as home:
                 serve(channel, steps(contender, home))
@@ -164,6 +166,43 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
                 (torch.bmm if left.dim() == 3 else torch.mm)(left, right, out=out)
 
     return multiply, flops
+
+
+class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records every call of one of our kernels with its arguments, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Let the operation pass, and keep it if it is ours."""
+        if func.namespace == "fog":
+            self.found.append((func, args))
+        return func(*args, **(kwargs or {}))
+
+
+def bare_kernels(contender: Contender) -> Work:
+    """The calls of our kernels that one update makes, and nothing else."""
+    agent, batch = newborn(contender, compiled=False), _one_batch(contender)
+    agent.rule = agent.rule.compiled_for(agent.device)
+    with Kernels() as recorded:
+        agent.update(batch)
+    if not recorded.found:
+        raise RuntimeError("our kernels cannot be built here")
+
+    def multiply(amount: int) -> None:
+        for _ in range(amount):
+            for kernel, arguments in recorded.found:
+                kernel(*arguments)
+
+    return multiply
 
 
 def _one_batch(contender: Contender) -> Batch:

@@ -18,12 +18,13 @@ from torch.profiler import ProfilerActivity, profile
 from fog.device import prepare
 
 CALLING = ("CompiledFxGraph", "TorchDynamo", "Torch-Compiled", "AOTDispatcher", "Pregraph")
+KERNELS = ("dense", "back", "weight_gradients", "picked_back")
 GROUPS = ("matrix products", "optimiser kernels", "other kernels", "calling", "draw, noise, rest")
 
 
 def group_of(name: str) -> str:
     """The group that an entry of the profile belongs to."""
-    if "mm_out" in name or "picked_product" in name or name in ("aten::mm", "aten::bmm"):
+    if "mm_out" in name or name.removeprefix("aoti_torch_cpu_") in KERNELS:
         return GROUPS[0]
     if "cpp_fused" in name:
         # Of all that is computed, only Adam's step takes roots.

@@ -18,7 +18,7 @@ import numpy as np
 from speed_workers import TOGETHER, Contender
 
 WORKER = Path(__file__).with_name("speed_workers.py")
-OURS = ("fog", "products", "fog-steps")
+OURS = ("fog", "products", "kernels", "fog-steps")
 _JAX = ("sbx", "sbx-steps")
 
 

@@ -108,7 +108,7 @@ def main() -> None:
     channel = Channel()
     # Each imports what it needs and no more: peers live in another environment than ours may.
     match contender.kind:
-        case "fog" | "products" | "fog-steps":
+        case "fog" | "products" | "kernels" | "fog-steps":
             import speed_ours
 
             speed_ours.run(contender, channel)
