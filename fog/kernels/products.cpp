@@ -79,33 +79,49 @@ struct Result {
   int64_t columns;
 };
 
-// Memory that will be needed soon. Asked for in time it costs nothing, and little by little: many
-// requests at once would make a product wait.
-struct Wanted {
-  const float* lines[256];
-  int count = 0;
+// Memory that will be needed soon: `pieces` of so many cache lines each, `stride` apart.
+struct Strip {
+  const float* data;
+  int64_t stride, lines, pieces;
+};
 
-  void add(const float* first, int64_t length) {
-    for (int64_t j = 0; j < length && count < 256; j += kLine) lines[count++] = first + j;
+// Asks for strips of memory line by line. Memory that is asked for in time costs nothing, but many
+// requests at once would make a product wait.
+class Requests {
+ public:
+  void add(Strip strip) {
+    if (strip.pieces > 0) strips_[count_++] = strip;
   }
+  void next() {
+    if (current_ == count_) return;
+    Strip& strip = strips_[current_];
+    __builtin_prefetch(strip.data + line_ * kLine);
+    if (++line_ < strip.lines) return;
+    line_ = 0;
+    strip.data += strip.stride;
+    if (--strip.pieces == 0) ++current_;
+  }
+
+ private:
+  Strip strips_[3];
+  int count_ = 0, current_ = 0;
+  int64_t line_ = 0;
 };
 
 // Rows [first, first + Rows) of the product of `left` and a packed panel of `Vectors` vectors per
 // row, written to columns [column, column + width) of the result.
 template <int Rows, int Vectors>
 void tile(View left, int64_t depth, const float* panel, int64_t first, int64_t column, int width,
-          Result result, const Finish& finish, const Wanted& wanted) {
+          Result result, const Finish& finish, Requests requests) {
   Vector sum[Rows][Vectors] = {};
   const float* entry = left.at(first, 0);
-  // The rows of the next tile, which follow.
+  // The rows of the next tile, which follow; columns of it lie in the lines of this one's.
   const float* ahead = left.at(first + Rows, 0);
-  const int64_t step = left.column == 1 ? kLine : left.column;
-  const float* const* line = wanted.lines;
-  const float* const* end = line + wanted.count;
+  const int64_t step = left.column == 1 ? kLine : 0;
   for (int64_t k = 0; k < depth; ++k) {
     __builtin_prefetch(ahead);
     ahead += step;
-    if (line != end) __builtin_prefetch(*line++);
+    requests.next();
     Vector right[Vectors];
     for (int j = 0; j < Vectors; ++j) right[j] = load(panel + j * kLanes);
 #pragma GCC unroll 16
@@ -144,7 +160,7 @@ void tile(View left, int64_t depth, const float* panel, int64_t first, int64_t c
 }
 
 using Tile = void (*)(View, int64_t, const float*, int64_t, int64_t, int, Result, const Finish&,
-                      const Wanted&);
+                      Requests);
 
 template <int Vectors, int... Rows>
 Tile tile_of(int64_t rows, std::integer_sequence<int, Rows...>) {
@@ -248,22 +264,23 @@ struct Panel {
     return {product->right.at(0, column), product->right.row, product->right.column};
   }
 
-  // What the end of a tile touches.
-  void want_tile(int64_t first, int64_t height, Wanted& wanted) const {
-    for (int64_t i = first; i < first + height; ++i) {
-      const int64_t offset = product->finish.row(i) * product->columns + column;
-      if (product->finish.gate) wanted.add(product->finish.gate + offset, width);
-      wanted.add(product->result + offset, width);
-    }
+  // Asks for what the end of a tile touches.
+  void ask_for_tile(int64_t first, int64_t height, Requests& requests) const {
+    if (product->finish.rows) return;
+    const int64_t offset = first * product->columns + column, lines = (width + kLine - 1) / kLine;
+    if (product->finish.gate)
+      requests.add({product->finish.gate + offset, product->columns, lines, height});
+    requests.add({product->result + offset, product->columns, lines, height});
   }
 
-  // A share of what packing this panel will read.
-  void want_share(int64_t share, int64_t shares, Wanted& wanted) const {
+  // Asks for a share of what packing this panel will read.
+  void ask_for_share(int64_t share, int64_t shares, Requests& requests) const {
     const View view = right();
     const bool across = view.column == 1;
     const int64_t pieces = across ? product->depth : width, length = across ? width : product->depth;
-    for (int64_t i = pieces * share / shares; i < pieces * (share + 1) / shares; ++i)
-      wanted.add(across ? view.at(i, 0) : view.at(0, i), length);
+    const int64_t stride = across ? view.row : view.column;
+    const int64_t begin = pieces * share / shares, end = pieces * (share + 1) / shares;
+    requests.add({view.data + begin * stride, stride, (length + kLine - 1) / kLine, end - begin});
   }
 };
 
@@ -279,13 +296,14 @@ void compute(const Panel& work, const Panel* next) {
   const int64_t tiles = (product.rows + most - 1) / most;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t first = product.rows * i / tiles, height = product.rows * (i + 1) / tiles - first;
-    Wanted wanted;
-    work.want_tile(first, height, wanted);
-    // A small product is done before it pays to think of the next one.
-    if (next && product.rows * product.depth >= 256 * 256) next->want_share(i, tiles, wanted);
+    Requests requests;
+    work.ask_for_tile(first, height, requests);
+    // A small product is done before the next panel's memory has come.
+    const bool large = product.rows * product.depth >= 256 * 256;
+    if (next && large) next->ask_for_share(i, tiles, requests);
     tile_of<Vectors>(height, std::make_integer_sequence<int, most>())(
         product.left, product.depth, panel, first, work.column, work.width,
-        {product.result, product.columns}, product.finish, wanted);
+        {product.result, product.columns}, product.finish, requests);
   }
 }
 
