@@ -73,8 +73,9 @@ def _digest(key: str) -> str:
     found = hashlib.sha256()
     home = Path(fog.__file__).parent
     # All of our code, because what an update is made of is spread over many modules.
-    for source in sorted([*home.rglob("*.py"), *home.rglob("*.cpp")]):
-        found.update(source.read_bytes())
+    for source in sorted(home.rglob("*")):
+        if source.suffix in (".py", ".cpp", ".h"):
+            found.update(source.read_bytes())
     settings = inductor.codegen_config()
     # Loops are written for as many threads as there are, and for this kind of processor.
     machine = (str(torch.get_num_threads()), torch.backends.cpu.get_cpu_capability())

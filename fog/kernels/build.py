@@ -1,4 +1,4 @@
-"""Building `products.cpp` for this processor, once."""
+"""Building `products.cpp` and `multiply.h` for this processor, once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def library(cache: Path | None = None) -> Path:
     # What `native` means here: the folder may be shared by machines of different kinds.
     target = _run([compiler, "-march=native", "-Q", "--help=target"])
     version = _run([compiler, "--version"])
-    made_of = (SOURCE.read_text(), target, version, torch.__version__, *_FLAGS)
+    sources = (SOURCE.read_text(), SOURCE.with_name("multiply.h").read_text())
+    made_of = (*sources, target, version, torch.__version__, *_FLAGS)
     key = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
     path = folder / f"products-{key}.so"
     if not path.exists():

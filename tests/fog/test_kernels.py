@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import platform
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -177,14 +180,17 @@ def test_the_library_is_built_once(tmp_path, monkeypatch: pytest.MonkeyPatch) ->
 
 @needs_compiler
 def test_another_source_is_another_library(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = tmp_path / "other.cpp"
-    other.write_text(build.SOURCE.read_text() + "// changed\n")
     built = []
     monkeypatch.setattr(build, "_build", lambda compiler, path: built.append(path))
     build.library(tmp_path)
-    monkeypatch.setattr(build, "SOURCE", other)
-    build.library(tmp_path)
-    assert len(set(built)) == 2
+    for changed in ("products.cpp", "multiply.h"):
+        copy = tmp_path / changed.replace(".", "-")
+        shutil.copytree(build.SOURCE.parent, copy)
+        (copy / changed).write_text((copy / changed).read_text() + "// changed\n")
+        with monkeypatch.context() as context:
+            context.setattr(build, "SOURCE", copy / "products.cpp")
+            build.library(tmp_path)
+    assert len(set(built)) == 3
 
 
 def test_without_a_compiler_torch_serves_and_a_warning_says_so(
@@ -199,7 +205,23 @@ def test_without_a_compiler_torch_serves_and_a_warning_says_so(
 def test_what_the_compiler_says_is_passed_on(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = tmp_path / "wrong.cpp"
     wrong.write_text("int main() { return nonsense; }\n")
+    (tmp_path / "multiply.h").touch()
     monkeypatch.setattr(build, "SOURCE", wrong)
     with pytest.raises(build.BuildError, match="nonsense"):
         build.library(tmp_path / "cache")
     assert not list((tmp_path / "cache").iterdir())
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="needs an x86 processor")
+@pytest.mark.parametrize("processor", ["x86-64-v2", "x86-64-v3"])
+def test_older_processors(processor: str) -> None:
+    """Registers of four and of eight numbers: the tests of this file in a process of its own."""
+    script = (
+        "import sys, pytest; from fog.kernels import build; "
+        f"build._FLAGS = (*build._FLAGS, '-march={processor}'); "
+        f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
