@@ -32,6 +32,10 @@ class Axis:
         exponent, log_factor = np.polyfit(np.log(self.values), np.log(self.milliseconds), 1)
         return float(exponent), float(np.exp(log_factor))
 
+    def exponent(self) -> str:
+        """To two digits; what rounds to nothing has no sign."""
+        return f"{round(self.fit()[0], 2) + 0.0:.2f}"
+
 
 def scaling(options: Options) -> tuple[Part, list[Axis]]:
     """Measure the four axes; the points of an axis take turns."""
@@ -89,7 +93,7 @@ def _table(axes: Sequence[Axis]) -> list[str]:
     for axis in axes:
         points = zip(axis.values, axis.milliseconds, strict=True)
         cells = ", ".join(f"{value:,}: {ms:.2f}" for value, ms in points)
-        rows.append((f"{axis.name} ({axis.about})", cells, f"{axis.fit()[0]:.2f}"))
+        rows.append((f"{axis.name} ({axis.about})", cells, axis.exponent()))
     return table(["against", "ms per update", "exponent"], rows)
 
 
@@ -107,7 +111,7 @@ def draw(axes: Sequence[Axis], path: Path) -> None:
         exponent, factor = axis.fit()
         x = np.geomspace(axis.values[0], axis.values[-1])
         panel.plot(
-            x, factor * x**exponent, color="0.6", label=f"∝ {axis.name}$^{{{exponent:.2f}}}$"
+            x, factor * x**exponent, color="0.6", label=f"∝ {axis.name}$^{{{axis.exponent()}}}$"
         )
         panel.plot(axis.values, axis.milliseconds, "o", color="C0", label="measured")
         panel.set(xscale="log", yscale="log", xlabel=axis.name, title=axis.about)
