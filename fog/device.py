@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 
 import torch
@@ -53,8 +54,9 @@ def compile_obstacle(device: torch.device) -> str | None:
 
     torch's compiler does not quote the path of its own libraries when it calls the linker.
     """
-    if device.type != "cuda" and shutil.which("g++") is None:
-        return "needs the C++ compiler g++; install it"
+    compiler = os.environ.get("CXX", "g++")
+    if device.type != "cuda" and shutil.which(compiler) is None:
+        return f"needs the C++ compiler {compiler}; install it"
     if any(character.isspace() for character in torch.__file__):
         return "torch cannot compile from a path with a space in it; install it elsewhere"
     return None

@@ -31,6 +31,13 @@ def test_what_cannot_compile_runs_uncompiled_or_says_why(
         device.compiles(resolve("humanoid-walk", "fog", compile="on"), CPU)
 
 
+def test_the_compiler_of_the_environment_is_the_one_that_must_exist(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert device.compile_obstacle(CPU) == "needs the C++ compiler no-such-compiler; install it"
+
+
 def test_memory_settings_do_no_harm_where_the_c_library_has_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from fog import kernels
 from fog.agents.state import clone_state, flatten
 from fog.agents.update import update_
 from tests.fog.agents.agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one
@@ -54,6 +55,16 @@ def test_compiled_equals_eager_across_expansion_and_reset(variant, picks):
         agent.update(make_batch(60, seed=2))
         agent.expand()
         agent.update(make_batch(10, seed=3))
+    assert_close(agents[0]._state, agents[1]._state, 1e-5)
+
+
+@pytest.mark.slow
+def test_where_our_kernels_cannot_be_built_torch_products_are_compiled(monkeypatch):
+    monkeypatch.setattr(kernels, "load", lambda: False)
+    agents = [make_agent("sac", compiled=flag) for flag in (False, True)]
+    for agent in agents:
+        agent.update(make_batch(30))
+    assert not agents[1].rule.native
     assert_close(agents[0]._state, agents[1]._state, 1e-5)
 
 
