@@ -26,7 +26,7 @@ SPARE_BYTES = 25_000_000
 """What torch's and Python's allocators hold beyond the tensors in a short run."""
 
 COMPILER_BYTES = 1_000_000_000
-"""While an update is compiled, in the process and in the C++ compiler it calls: 0.7 to 1 GB."""
+"""While an update is compiled, in the process and in the C++ compiler it calls: 0.5 to 1 GB."""
 
 
 def replay_bytes(config: Config, obs_dim: int, act_dim: int) -> int:
