@@ -301,8 +301,23 @@ void compute(const Panel& work, const Panel* next) {
   }
 }
 
+// Rows a multiple of 4 KiB apart compete for one set of the first cache, which holds eight lines.
+// Such left factors are copied to `memory`, with a gap between their rows.
+void part_rows(std::vector<Product>& products, std::vector<std::vector<float>>& memory) {
+  for (Product& product : products) {
+    if (product.left.column != 1 || product.left.row % 1024 != 0) continue;
+    const int64_t row = product.depth + kLine;
+    std::vector<float>& copy = memory.emplace_back(product.rows * row);
+    for (int64_t i = 0; i < product.rows; ++i)
+      std::memcpy(copy.data() + i * row, product.left.at(i, 0), product.depth * sizeof(float));
+    product.left = {copy.data(), row, 1};
+  }
+}
+
 // All products, their panels shared out among the threads.
-void multiply(const std::vector<Product>& products) {
+void multiply(std::vector<Product> products) {
+  std::vector<std::vector<float>> memory;
+  part_rows(products, memory);
   std::vector<Panel> work;
   int64_t flops = 0;
   for (const Product& product : products) {

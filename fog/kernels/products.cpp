@@ -14,6 +14,7 @@
 #include <exception>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -87,7 +88,7 @@ void dense(AtenTensorHandle inputs, AtenTensorHandle weight, AtenTensorHandle bi
     products.push_back({x.plain(e), w.plain(e), x.rows, w.rows, w.columns,
                         result + e * x.rows * w.columns, finish});
   }
-  multiply(products);
+  multiply(std::move(products));
 }
 
 void back(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorHandle* gate,
@@ -104,7 +105,7 @@ void back(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorHandle* 
     products.push_back(
         {g.plain(e), w.transposed(e), g.rows, w.columns, w.rows, result + offset, finish});
   }
-  multiply(products);
+  multiply(std::move(products));
 }
 
 void weight_gradients(AtenTensorHandle inputs, AtenTensorHandle gradient, AtenTensorHandle* weight,
@@ -118,7 +119,7 @@ void weight_gradients(AtenTensorHandle inputs, AtenTensorHandle gradient, AtenTe
   for (int64_t e = 0; e < g.members; ++e)
     products.push_back({x.transposed(e), g.plain(e), x.columns, g.rows, g.columns,
                         weights + e * x.columns * g.columns, Finish(), biases + e * g.columns});
-  multiply(products);
+  multiply(std::move(products));
 }
 
 void picked_back(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorHandle pick,
@@ -155,7 +156,7 @@ void picked_back(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorH
     if (height)
       products.push_back({left, w.transposed(e), height, g.columns, w.rows, result, finish});
   }
-  multiply(products);
+  multiply(std::move(products));
 }
 
 // An exception must not pass through C; torch's own functions print it and return an error too.

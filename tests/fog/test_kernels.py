@@ -101,6 +101,18 @@ def test_picked_back(native: bool, columns: int, share: float) -> None:
 
 
 @needs_compiler
+def test_rows_that_lie_4_kib_apart(native: bool) -> None:
+    inputs, weight, bias = normal(2, 20, 1024), normal(2, 1024, 40), normal(2, 1, 40)
+    got = products.dense(inputs, weight, bias, False, native)
+    want = products.dense(*doubles(inputs, weight, bias), False, False)
+    torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-3)
+    gradient = normal(2, 20, 1024)
+    got = products.back(gradient, weight.transpose(1, 2).contiguous(), None, native)
+    want = products.back(*doubles(gradient, weight.transpose(1, 2)), None, False)
+    torch.testing.assert_close(got.double(), want, rtol=1e-4, atol=1e-3)
+
+
+@needs_compiler
 def test_what_lies_between_the_rows_is_not_looked_at(native: bool) -> None:
     """Batches are columns of a wider block, and the action's weights rows of a larger matrix."""
     block = torch.full((20, 50), torch.nan)
