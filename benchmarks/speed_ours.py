@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from speed_workers import TOGETHER, Channel, Contender, Work, calls, serve
-from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -115,16 +115,17 @@ _ADDED = {torch.ops.aten.addmm.default, torch.ops.aten.baddbmm.default}
 _BARE = {torch.ops.aten.mm.default, torch.ops.aten.bmm.default}
 
 
-class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records every matrix product: both factors and the result, in order.
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records every operation of some kinds with its arguments and result, in order.
 
     Recorded and not written down, so that the list is that of the update as it is now, with its
     shapes, strides and shared memory.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: Callable[[Any], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.found: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.found: list[tuple[Any, tuple[Any, ...], Any]] = []
+        self._wanted = wanted
 
     def __torch_dispatch__(
         self,
@@ -133,11 +134,10 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Let the operation pass, and keep its tensors if it is a product."""
+        """Let the operation pass, and keep it if it is wanted."""
         result = func(*args, **(kwargs or {}))
-        if func in _ADDED or func in _BARE:
-            left, right = args[1:3] if func in _ADDED else args[:2]
-            self.found.append((left, right, result))
+        if self._wanted(func):
+            self.found.append((func, args, result))
         return result
 
 
@@ -150,11 +150,15 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
     agent, batch = newborn(contender, compiled=False), _one_batch(contender)
     # The compiled update's products, by torch's operations.
     agent.rule = replace(agent.rule, picks=agent.rule.compiled_for(agent.device).picks)
-    with Products() as products:
+    with Recorder(lambda func: func in _ADDED or func in _BARE) as recorded:
         agent.update(batch)
+    products = [
+        (*(args[1:3] if func in _ADDED else args[:2]), result)
+        for func, args, result in recorded.found
+    ]
     with FlopCounterMode(display=False) as counter:
         agent.update(batch)
-    flops = sum(2 * left.numel() * right.shape[-1] for left, right, _ in products.found)
+    flops = sum(2 * left.numel() * right.shape[-1] for left, right, _ in products)
     counted = counter.get_total_flops()
     if flops != counted:
         raise AssertionError(f"{flops} FLOPs in the list of products, {counted} in the update")
@@ -162,44 +166,24 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
     def multiply(amount: int) -> None:
         for _ in range(amount):
             # Written where the update wrote it, so that the next product finds it in the cache too.
-            for left, right, out in products.found:
+            for left, right, out in products:
                 (torch.bmm if left.dim() == 3 else torch.mm)(left, right, out=out)
 
     return multiply, flops
-
-
-class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records every call of one of our kernels with its arguments, in order."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.found: list[tuple[Any, tuple[Any, ...]]] = []
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        """Let the operation pass, and keep it if it is ours."""
-        if func.namespace == "fog":
-            self.found.append((func, args))
-        return func(*args, **(kwargs or {}))
 
 
 def bare_kernels(contender: Contender) -> Work:
     """The calls of our kernels that one update makes, and nothing else."""
     agent, batch = newborn(contender, compiled=False), _one_batch(contender)
     agent.rule = agent.rule.compiled_for(agent.device)
-    with Kernels() as recorded:
+    with Recorder(lambda func: func.namespace == "fog") as recorded:
         agent.update(batch)
     if not recorded.found:
         raise RuntimeError("our kernels cannot be built here")
 
     def multiply(amount: int) -> None:
         for _ in range(amount):
-            for kernel, arguments in recorded.found:
+            for kernel, arguments, _ in recorded.found:
                 kernel(*arguments)
 
     return multiply
