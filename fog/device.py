@@ -13,7 +13,7 @@ from fog.errors import UserError
 from fog.schedule import UpdateSchedule
 
 COMPILE_PAYS_AFTER = 20_000
-"""Updates per depth from which compiling (15 to 40 s for each depth) saves time on one core."""
+"""Updates per depth from which compiling (15 to 80 s for each depth) saves time on one core."""
 
 
 def device_of(config: Config) -> torch.device:
