@@ -11,6 +11,7 @@ import hashlib
 import os
 import platform
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,9 @@ def _load(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             return torch.compiler.load_compiled_function(file)
-    except Exception:
+    except Exception as error:
         # Whatever is wrong with the file, compiling again gives a good one.
+        warnings.warn(f"{path} cannot be read, compiling again: {error}", stacklevel=2)
         return None
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from fog import kernels
+from fog.agents import compilecache
 from fog.agents.state import clone_state, flatten
 from fog.agents.update import update_
 from tests.fog.agents.agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one
@@ -122,3 +123,11 @@ def test_compiled_runs_repeat_bit_for_bit():
         agent.update(make_batch(20))
         states.append(agent.state_dict())
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_a_broken_file_of_the_cache_is_named(tmp_path):
+    path = tmp_path / "update-broken"
+    assert compilecache._load(path) is None
+    path.write_bytes(b"broken")
+    with pytest.warns(UserWarning, match=r"update-broken cannot be read, compiling again"):
+        assert compilecache._load(path) is None
