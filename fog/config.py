@@ -114,13 +114,17 @@ class ReplayConfig:
 
 @dataclass(frozen=True)
 class LifecycleConfig:
-    """When networks are re-initialised and when critics grow."""
+    """When networks are re-initialised, when critics grow, and how hard training begins."""
 
     reset_steps: tuple[int, ...] = option(
         DEFAULT_RESETS, "environment steps at which everything learnable restarts", ge=1
     )
     expansion_updates: tuple[int, ...] = option(
         (50_000, 200_000), "updates after birth or reset at which critics gain a block", ge=1
+    )
+    # At most what the paper's whole training takes, a million steps at replay ratio 10.
+    priming_updates: int = option(
+        0, "extra updates at once when the warm-up ends; not scaled", ge=0, le=10_000_000
     )
 
     def __post_init__(self) -> None:
