@@ -122,9 +122,10 @@ class LifecycleConfig:
     expansion_updates: tuple[int, ...] = option(
         (50_000, 200_000), "updates after birth or reset at which critics gain a block", ge=1
     )
-    # At most what the paper's whole training takes, a million steps at replay ratio 10.
+    # An amount set by hand: no variant sets it, so `--scale` has nothing to scale. At most what
+    # the paper's whole training takes, a million steps at replay ratio 10.
     priming_updates: int = option(
-        0, "extra updates at once when the warm-up ends; not scaled", ge=0, le=10_000_000
+        0, "extra updates on first experience as the warm-up ends", ge=0, le=10_000_000
     )
 
     def __post_init__(self) -> None:
