@@ -35,6 +35,10 @@ _NO_INFLUENCE = frozenset(
 """Settings that name a run, or say where and how it ran, but not what was computed."""
 
 
+_SINCE: dict[str, Any] = {"priming_updates": 0}
+"""What runs did that were recorded before a setting existed."""
+
+
 def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[str]:
     """A label for every run, equal for runs that may be averaged over their seeds.
 
@@ -46,6 +50,7 @@ def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[st
         The variant alone where that is clear; otherwise `sac (scale 0.02)`, or
         `fog (epsilon 0.001)` for runs of one size that differ in some other setting.
     """
+    configs = [{**_SINCE, **config} for config in configs]
     table = pd.DataFrame(
         [
             {

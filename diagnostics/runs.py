@@ -100,7 +100,7 @@ class Runs:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """One row per reset, expansion, checkpoint, resume or divergence."""
+        """One row per priming, reset, expansion, checkpoint, resume or divergence."""
         return self._csv("events")
 
     @cached_property

@@ -115,13 +115,18 @@ class ReplayConfig:
 
 @dataclass(frozen=True)
 class LifecycleConfig:
-    """When networks are re-initialised and when critics grow."""
+    """When networks are re-initialised, when critics grow, and how hard training begins."""
 
     reset_steps: tuple[int, ...] = option(
         DEFAULT_RESETS, "environment steps at which everything learnable restarts", ge=1
     )
     expansion_updates: tuple[int, ...] = option(
         (50_000, 200_000), "updates after birth or reset at which critics gain a block", ge=1
+    )
+    # An amount set by hand: no variant sets it, so `--scale` has nothing to scale. At most what
+    # the paper's whole training takes, a million steps at replay ratio 10.
+    priming_updates: int = option(
+        0, "extra updates on first experience as the warm-up ends", ge=0, le=10_000_000
     )
 
     def __post_init__(self) -> None:

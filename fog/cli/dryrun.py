@@ -32,7 +32,7 @@ def describe(config: Config) -> str:
 
 def _lifecycle(config: Config) -> str:
     plan = timeline(config)
-    updates = UpdateSchedule(config.agent.replay_ratio, config.run.warmup_steps)
+    updates = UpdateSchedule.from_config(config)
     lines = [f"lifecycle ({updates.total(config.run.steps)} updates in all):"]
     lines += [
         f"  step {event.env_step:>8}  {event.kind:<9}  {event.detail}" for event in plan.events

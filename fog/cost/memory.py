@@ -6,11 +6,14 @@ starts (Python, torch, the simulator) is measured and added by `fog.cost.estimat
 
 from __future__ import annotations
 
+from math import ceil
+
 from fog.config import Config
 from fog.cost import probes
 from fog.cost.flops import weights
 from fog.cost.work import Work
 from fog.records.sizes import NetworkSpec
+from fog.schedule import PORTION
 
 FLOAT = 4
 
@@ -65,7 +68,8 @@ def run_bytes(config: Config, work: Work, spec: NetworkSpec, compiled: bool) -> 
     """Everything that training adds to the process."""
     agent, depth = config.agent, work.deepest
     per_transition = 2 * spec.obs_dim + spec.act_dim + 3
-    drawn = max(1, round(agent.replay_ratio)) * agent.batch_size * per_transition
+    most = max(ceil(agent.replay_ratio), config.lifecycle.priming_updates)
+    drawn = min(PORTION, most) * agent.batch_size * per_transition
     return (
         replay_bytes(config, spec.obs_dim, spec.act_dim)
         + state_bytes(spec, depth)
