@@ -106,6 +106,9 @@ class ReplayConfig:
     tau: float = option(0.1, "minimal sampling weight of decay", ge=0, le=1)
     per_alpha: float = option(0.6, "priority exponent of per", ge=0, le=1)
     per_beta: float = option(0.4, "importance exponent of per, annealed to 1", ge=0, le=1)
+    cuer_quota: Literal["batch", "step"] = option(
+        "batch", "draws that cuer owes a transition: one batch, or all of an environment step"
+    )
     storage: Literal["memory", "memmap"] = option("memory", "memmap keeps the buffer on disk")
 
     def __post_init__(self) -> None:

@@ -50,6 +50,7 @@ class Trainer:
         self.env = envs.make(task, run.seed)
         obs_dim, act_dim = flatdim(self.env.observation_space), flatdim(self.env.action_space)
         self.agent = build_agent(config, obs_dim, act_dim, device, compiles(config, device))
+        batches = config.agent.replay_ratio if replay.cuer_quota == "step" else 1.0
         sampler = make_sampler(
             replay.sampler,
             capacity=replay.capacity,
@@ -59,7 +60,7 @@ class Trainer:
             alpha=replay.per_alpha,
             beta=replay.per_beta,
             total_steps=run.steps,
-            quota=config.agent.replay_ratio * config.agent.batch_size,
+            quota=batches * config.agent.batch_size,
         )
         self.replay = Replay(
             obs_dim,
