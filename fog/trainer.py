@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import flatdim
 
-from fog import checkpoint, envs, probing, seeding, tasks
+from fog import checkpoint, envs, probing, seeding
 from fog.agents import build_agent
 from fog.config import Config
 from fog.device import compiles, device_of, prepare
@@ -46,7 +46,7 @@ class Trainer:
         run, replay = config.run, config.replay
         device = device_of(config)
         prepare(config.runtime.threads)
-        task = tasks.get(run.task)
+        task = run.known_task()
         self.env = envs.make(task, run.seed)
         obs_dim, act_dim = flatdim(self.env.observation_space), flatdim(self.env.action_space)
         self.agent = build_agent(config, obs_dim, act_dim, device, compiles(config, device))
