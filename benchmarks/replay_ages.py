@@ -2,9 +2,9 @@
 
     python benchmarks/replay_ages.py [--scale 0.1] [--ratios 1 10]
 
-The paper's run shrunk as `--scale` does it: 1e6 x scale steps, a buffer that keeps them all, a warm-up
-of 5,000 x scale (at least one batch), decay of 1e-5 / scale with floor 0.1, batches of 256. Ages are
-counted over the last tenth of the run, in per cent of what is stored then: under uniform replay 50.
+The paper's run shrunk as `--scale` does it: 1e6 x scale steps, a buffer that keeps them all, a
+warm-up of 5,000 x scale (at least one batch), decay of 1e-5 / scale with floor 0.1, batches of 256.
+Ages are counted over the last tenth of the run, in per cent of what is stored then.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from fog.errors import ConfigError
 from fog.options import check, check_increasing, option, unknown
-from fog.tasks import DEFAULT_RESETS, Task, Termination
+from fog.tasks import DEFAULT_RESETS, Task
 from fog.tasks import get as task_of
 
 
@@ -25,7 +25,9 @@ class RunConfig:
 
     task: str = option("humanoid-walk", "task name; `fog tasks` lists them")
     action_repeat: int = option(1, "simulator steps for each environment step", ge=1)
-    termination: Termination = option("suite", "never: episodes go on to their time limit")
+    termination: Literal["suite", "never"] = option(
+        "suite", "never: episodes go on to their time limit"
+    )
     variant: str = option("fog", "named set of settings; `fog variants` lists them")
     seed: int = option(0, "one seed for every random stream of the run", ge=0, lt=2**31)
     scale: float = option(1.0, "shrinks the whole experiment in time; 1 is the paper", gt=0, le=1)

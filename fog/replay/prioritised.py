@@ -60,10 +60,10 @@ class _TreeSampler(Sampler):
 class PrioritisedSampler(_TreeSampler):
     """Proportional prioritised replay (Schaul et al. 2016).
 
-    Priority p = (|TD error| + 1e-6)^alpha, P = p / sum(p). The importance weight is (size * P)^-beta
-    divided by the largest of its batch; beta goes linearly from `beta` to `beta_final` over
-    `total_steps` environment steps, so it depends on nothing that a resumed run could lose. Draws
-    are independent rather than stratified: each follows P exactly.
+    Priority p = (|TD error| + 1e-6)^alpha, P = p / sum(p). The importance weight is
+    (size * P)^-beta divided by the largest of its batch; beta goes linearly from `beta` to
+    `beta_final` over `total_steps` environment steps, so it depends on nothing that a resumed run
+    could lose. Draws are independent rather than stratified: each follows P exactly.
 
     A new transition gets the largest priority that a TD error gives to a stored transition now, or
     1 if none has been drawn yet. It is not the largest ever seen, because newborn critics have huge
