@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import flatdim
 
-from fog import checkpoint, envs, probing, seeding, tasks
+from fog import checkpoint, envs, probing, seeding
 from fog.agents import build_agent
 from fog.config import Config
 from fog.device import compiles, device_of, prepare
@@ -41,10 +41,11 @@ class Trainer:
         run, replay = config.run, config.replay
         device = device_of(config)
         prepare(config.runtime.threads)
-        task = tasks.get(run.task)
+        task = run.known_task()
         self.env = envs.make(task, run.seed)
         obs_dim, act_dim = flatdim(self.env.observation_space), flatdim(self.env.action_space)
         self.agent = build_agent(config, obs_dim, act_dim, device, compiles(config, device))
+        batches = config.agent.replay_ratio if replay.cuer_quota == "step" else 1.0
         sampler = make_sampler(
             replay.sampler,
             capacity=replay.capacity,
@@ -54,7 +55,7 @@ class Trainer:
             alpha=replay.per_alpha,
             beta=replay.per_beta,
             total_steps=run.steps,
-            quota=config.agent.replay_ratio * config.agent.batch_size,
+            quota=batches * config.agent.batch_size,
         )
         self.replay = Replay(
             obs_dim,

@@ -207,7 +207,7 @@ def resolve(task: str, variant: str = "fog", scale: float = 1.0, **overrides: An
     """
     known_task, known_variant = tasks.get(task), get(variant)
     paper = Config().flat() | {
-        "task": task,
+        "task": known_task.name,
         "variant": variant,
         "steps": known_task.steps,
         "pessimism": known_task.pessimism,

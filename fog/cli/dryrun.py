@@ -16,7 +16,7 @@ from fog.schedule import UpdateSchedule, timeline
 def describe(config: Config) -> str:
     """Settings, timeline, parameter counts and memory of a run, as text."""
     device = device_of(config)
-    env = envs.make(config.run.task, config.run.seed)
+    env = envs.make(config.run.known_task(), config.run.seed)
     obs_dim, act_dim = flatdim(env.observation_space), flatdim(env.action_space)
     env.close()
     return "\n\n".join(

@@ -116,7 +116,7 @@ def _run(config: Config, known: Calibration) -> RunCost:
     run, work = config.run, work_of(config)
     task = known.tasks[run.task]
     spec = NetworkSpec.from_settings(config.flat(), int(task["obs_dim"]), int(task["act_dim"]))
-    length = int(task["episode_length"] or assumptions.EPISODE_LENGTH)
+    length = -(-int(task["episode_length"] or assumptions.EPISODE_LENGTH) // run.action_repeat)
     compiled = compiles(config, device_of(config))
     suite = known.suites[tasks.get(run.task).suite]
     memory = known.process["bytes"] + suite.get("import_bytes", 0) + task["bytes"]
@@ -149,16 +149,17 @@ def _seconds(
     products = sum(
         probe_flops(name, config, work, spec, length) for name in attached(config) if name in PROBES
     )
+    step = task["step"] * config.run.action_repeat
     start = known.process["start"] + suite.get("import", 0.0) + task["make"]
     return {
         "start": start + (probes.START_SECONDS if attached(config) else 0.0),
-        "steps": work.steps * task["step"] + (work.steps - work.warmup_steps) * act,
+        "steps": work.steps * step + (work.steps - work.warmup_steps) * act,
         "updates": sum(
             count * (faster * eager[depth] + known.samplers[sampler_of(config)])
             for depth, count in work.updates.items()
         ),
         "compiling": assumptions.compile_seconds(config, work) if compiled else 0.0,
-        "evaluations": work.evaluations * config.run.eval_episodes * length * (task["step"] + act),
+        "evaluations": work.evaluations * config.run.eval_episodes * length * (step + act),
         "probes": products * eager[usual] / by_depth[usual],
         "checkpoints": work.checkpoints
         * (known.checkpoint["fixed"] + saved * known.checkpoint["byte"]),

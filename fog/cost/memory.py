@@ -21,8 +21,11 @@ KEPT_PER_LAYER = 4
 """Tensors that autograd keeps for each dense layer until its gradient is computed: the layer's
 input, the product, the normalised product and the activation."""
 
+TREES = {"per": 2, "cuer": 1}
+"""Trees of priorities that a sampler keeps: their sums, and for `per` their maximum."""
+
 TREE_BYTES = 8 * 16 / 15
-"""Of a leaf of the sum tree and its share of the nodes above, 16 children to a node."""
+"""Of a leaf of a tree of priorities and its share of the nodes above, 16 children to a node."""
 
 SPARE_BYTES = 25_000_000
 """What torch's and Python's allocators hold beyond the tensors in a short run."""
@@ -41,9 +44,8 @@ def replay_bytes(config: Config, obs_dim: int, act_dim: int) -> int:
     total = FLOAT * config.run.steps
     if config.replay.storage == "memory":
         total += ring_bytes(kept, obs_dim, act_dim)
-    if config.replay.sampler in ("per", "cuer"):
-        total += round(TREE_BYTES * config.replay.capacity)
-    return total
+    trees = TREES.get(config.replay.sampler, 0)
+    return total + round(trees * TREE_BYTES * config.replay.capacity)
 
 
 def ring_bytes(rows: int, obs_dim: int, act_dim: int) -> int:
