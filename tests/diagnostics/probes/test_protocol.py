@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -90,6 +91,14 @@ def test_names_and_options():
 def test_mistakes_are_named(spec, message):
     with pytest.raises(ConfigError, match=message):
         probing.load(spec)
+
+
+def test_a_probe_that_cannot_be_imported_is_named(monkeypatch):
+    entry = EntryPoint("broken", "no_such_module:Broken", probing.USUAL)
+    monkeypatch.setattr(probing, "available", lambda: {"broken": entry})
+    assert probing.chosen(["all"]) == ["broken"], "names alone import nothing"
+    with pytest.raises(ConfigError, match="'broken' cannot be loaded from no_such_module:Broken"):
+        probing.load(["all"])
 
 
 def test_seconds_spent_outlive_a_resume(tmp_path):
