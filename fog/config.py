@@ -37,7 +37,7 @@ class RunConfig:
     eval_episodes: int = option(10, "episodes per evaluation, deterministic actions", ge=1)
     window_steps: int = option(100_000, "width of a critic-loss window (heatmap cell)", ge=1)
     log_every: int = option(1_000, "environment steps between rows of train.csv", ge=1)
-    probes: tuple[str, ...] = option((), "probes to attach: all, none, or names")
+    probes: tuple[str, ...] = option((), "probes to attach: all (curvature apart), none, or names")
 
     def __post_init__(self) -> None:
         check(self)

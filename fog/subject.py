@@ -12,7 +12,15 @@ import torch
 from torch import Tensor
 
 from fog import losses
-from fog.agents import Batch, Rule, State, TransitionLosses, transition_losses
+from fog.agents import (
+    Batch,
+    Networks,
+    Rule,
+    State,
+    TransitionLosses,
+    transition_losses,
+    update,
+)
 from fog.agents.gradient import gradient
 from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
 from fog.networks import (
@@ -82,9 +90,10 @@ class _Watch:
 class AgentSubject:
     """SAC or OBAC under observation; see `fog.events.Subject`."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, networks: Networks | None = None) -> None:
+        """Observe an agent, or what it would be with other `networks` of the same shapes."""
         self._agent = agent
-        self._networks = agent.networks
+        self._networks = agent.networks if networks is None else networks
 
     @property
     def device(self) -> torch.device:
@@ -121,7 +130,7 @@ class AgentSubject:
         if not agent.compiled or total < _WORTH_COMPILING:
             return rows, self.losses
         compiled = _compiled_losses(agent.spec, agent.depth, rows)
-        state = agent.networks.state
+        state = self._networks.state
 
         def function(batch: Transitions, noise: Tensor) -> Mapping[str, Loss]:
             if len(noise) != rows:
@@ -155,6 +164,11 @@ class AgentSubject:
     def action(self, obs: Tensor) -> Tensor:
         """See `Subject`."""
         return torch.tanh(self._networks.policy(obs)[0])
+
+    @torch.no_grad()
+    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Subject`."""
+        return self._networks.policy(obs)
 
     @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
@@ -198,6 +212,19 @@ class AgentSubject:
         """See `Subject`."""
         inputs = torch.cat([obs, action], dim=-1)
         return critic_forward(dict(params), inputs, self._agent.rule.activation)
+
+    def updated(self, batch: Transitions, noise: Tensor) -> AgentSubject:
+        """See `Subject`: exactly `fog.agents.update`."""
+        agent = self._agent
+        active = torch.tensor(agent.bc_active, device=self.device)
+        state, _, _ = update(self._networks.state, _batch(batch), noise, active, agent.rule)
+        return AgentSubject(agent, Networks(lambda: state, agent.rule))
+
+    def loss(
+        self, critic: str, params: Mapping[str, Tensor], batch: Transitions, noise: Tensor
+    ) -> Tensor:
+        """See `Subject`."""
+        return self._loss(critic, dict(params), batch, noise)
 
     def _loss(
         self,

@@ -16,8 +16,11 @@ from tests.training import assert_same_run, newest, tiny
 TABLES = {
     "churn",
     "critic_loss",
+    "curvature",
+    "disagreement",
     "dormancy",
     "features",
+    "layer_norms",
     "norms",
     "overestimation",
     "plasticity",
@@ -25,12 +28,14 @@ TABLES = {
     "sample_counts_full",
     "sample_fit",
     "srank",
+    "update_churn",
     "validation",
 }
 
 
 # All of them, the frequent ones often enough to meet every phase of a short run.
-PROBES = ("all", *(f"{name}:per_window=4" for name in ("churn", "dormancy", "norms", "srank")))
+OFTEN = ("churn", "dormancy", "norms", "srank")
+PROBES = ("all", "curvature", *(f"{name}:per_window=4" for name in OFTEN))
 
 
 # Both expansions of the first life fall between updates of the priming.

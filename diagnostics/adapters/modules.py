@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from diagnostics.adapters.taps import feature_tap, hidden_taps, require_deterministic
 from fog.errors import UserError
-from fog.events import Hidden, Loss, LossFunction, Transitions
+from fog.events import Hidden, Loss, LossFunction, Subject, Transitions
 
 Targets: TypeAlias = Callable[[Transitions, Tensor], Tensor]
 """Transitions and standard normal noise (B, act_dim) to regression targets (B,)."""
@@ -26,12 +26,14 @@ class Policy:
         action: deterministic actions (B, act_dim) of observations, as the critic takes them.
         loss: training loss per transition (B,), from transitions and noise; differentiable.
         entropy_bonus: -alpha log pi of a sampled action (B,); None without entropy terms.
+        gaussian: mean and log std before squashing, (B, act_dim) each; None if there is none.
     """
 
     module: nn.Module
     action: Callable[[Tensor], Tensor]
     loss: Callable[[Transitions, Tensor], Tensor]
     entropy_bonus: Callable[[Tensor, Tensor], Tensor] | None = None
+    gaussian: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
 
 
 def squared_error(values: Tensor, target: Tensor) -> Tensor:
@@ -56,6 +58,8 @@ class ModuleSubject:
         loss: per-transition training loss of the members' values (members, B) and the target.
         inputs: arguments of a member.
         rows: transitions per evaluation of the whole buffer.
+        update: a copy of the agent after one more update, from transitions and noise
+            (2, B, act_dim); None leaves out what one update changes.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class ModuleSubject:
         loss: Callable[[Tensor, Tensor], Tensor] = squared_error,
         inputs: Callable[[Tensor, Tensor], tuple[Tensor, ...]] = joined,
         rows: int = 1024,
+        update: Callable[[Transitions, Tensor], Subject] | None = None,
     ) -> None:
         self._members = list(members)
         self._targets = targets
@@ -75,6 +80,7 @@ class ModuleSubject:
         self._loss = loss
         self._inputs = inputs
         self._rows = rows
+        self._update = update
         self.act_dim = act_dim
         self.critics = ("online",)
         self.networks = ("online",) if policy is None else ("online", "actor")
@@ -117,6 +123,12 @@ class ModuleSubject:
     def action(self, obs: Tensor) -> Tensor:
         """See `Subject`."""
         return self._actor().action(obs)
+
+    @torch.no_grad()
+    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor] | None:
+        """See `Subject`."""
+        gaussian = self._actor().gaussian
+        return None if gaussian is None else gaussian(obs)
 
     @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
@@ -176,6 +188,17 @@ class ModuleSubject:
             inputs = self._inputs(obs, action)
             values.append(torch.func.functional_call(member, own, inputs))
         return self._stack(values)
+
+    def loss(
+        self, critic: str, params: Mapping[str, Tensor], batch: Transitions, noise: Tensor
+    ) -> Tensor:
+        """See `Subject`."""
+        target = self._target(batch, noise)
+        return self._loss(self.evaluate(critic, params, batch.obs, batch.action), target)
+
+    def updated(self, batch: Transitions, noise: Tensor) -> Subject | None:
+        """See `Subject`: only whoever trains the modules knows how."""
+        return None if self._update is None else self._update(batch, noise)
 
     def _network_loss(
         self, network: str, batch: Transitions, noise: Tensor

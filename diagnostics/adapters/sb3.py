@@ -96,7 +96,11 @@ def _sac_policy(model: SAC) -> Policy:
     def bonus(obs: Tensor, noise: Tensor) -> Tensor:
         return -_temperature(model) * _sac_action(model, obs, noise)[1]
 
-    return Policy(model.actor, action, loss, bonus)
+    def gaussian(obs: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_std, _ = model.actor.get_action_dist_params(obs)
+        return mean, log_std
+
+    return Policy(model.actor, action, loss, bonus, gaussian)
 
 
 def _sac_action(model: SAC, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

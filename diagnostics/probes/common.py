@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from diagnostics import schema
-from fog.events import Transitions, View
+from fog.events import Subject, Transitions, View
 
 MEASUREMENTS_PER_WINDOW = 20
 """Cadence of the cheap probes: every 5k steps at the paper's scale, as often as evaluations."""
@@ -45,6 +45,33 @@ def sample(view: View, size: int) -> Transitions:
     return view.replay.take(sample_ids(view, size))
 
 
+def window_ids(view: View, size: int) -> list[tuple[int, NDArray[np.int64]]]:
+    """At most `size` stored transitions of every insertion window, oldest first, in order.
+
+    All transitions of a window are equally likely. The first and the last window may hold few.
+    """
+    width, added = view.facts.window_steps, view.replay.added
+    oldest = added - view.replay.size
+    found = []
+    for window in range(oldest // width, (added - 1) // width + 1):
+        start, end = max(oldest, window * width), min(added, (window + 1) * width)
+        kept = min(size, end - start)
+        found.append((window, start + np.sort(view.rng.choice(end - start, kept, replace=False))))
+    return found
+
+
+def one_update(view: View) -> Subject | None:
+    """The agent after one more update, on a batch of training's size that the probe draws.
+
+    The batch is uniform, as every sample of a probe is. None where the subject cannot say.
+    """
+    batch = sample(view, view.facts.batch_size)
+    rows = len(batch.reward)
+    shape = (2, rows, view.subject.act_dim)
+    drawn = torch.from_numpy(view.rng.standard_normal(shape, dtype=np.float32))
+    return view.subject.updated(batch, drawn.to(view.subject.device))
+
+
 def at_least_one(value: int, name: str) -> int:
     """A probe's setting, checked before training starts."""
     if value < 1:
@@ -56,7 +83,7 @@ class Cadence:
     """Due at the first update, and then in each new stretch of `window / per_window` steps."""
 
     def __init__(self, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        self._per_window = at_least_one(per_window, "per_window")
+        self.per_window = at_least_one(per_window, "per_window")
         self.next = 0
         """Environment step from which the next measurement is due; belongs into the state."""
 
@@ -65,6 +92,6 @@ class Cadence:
         step = view.env_step
         if step < self.next:
             return False
-        every = max(1, view.facts.window_steps // self._per_window)
+        every = max(1, view.facts.window_steps // self.per_window)
         self.next = (step // every + 1) * every
         return True

@@ -8,7 +8,8 @@ import pandas as pd
 
 from diagnostics.dormant import dormant_ratios
 from diagnostics.errors import AnalysisError
-from diagnostics.plots.card import Plot, run_overview
+from diagnostics.internals import curves_inside
+from diagnostics.plots.card import Plot, run_inside, run_overview
 from diagnostics.plots.curves import curves
 from diagnostics.plots.names import label as paper_name
 from diagnostics.stories.page import MissingDataError, Page
@@ -116,6 +117,18 @@ def dormancy(page: Page, *, score: str = "gradient", tau: float = 0.1) -> Plot:
         expansions=True,
         remark=f" Dormant: {score} score at most {tau:g} of its layer's mean.",
     )
+
+
+_INSIDE = ("srank", "dormancy", "layer_norms", "update_churn", "disagreement")
+
+
+def inside(page: Page) -> Plot:
+    """Ranks, activity, step sizes, churn and disagreement over training."""
+    tables = {name: page.runs.table(name) for name in _INSIDE}
+    if all(table.empty for table in tables.values()):
+        probes = "srank,dormancy,norms,churn,disagreement"
+        raise MissingDataError(f"the run has none of these tables: train with `--probes {probes}`")
+    return run_inside(curves_inside(**tables), page.runs.events, title="Inside the networks")
 
 
 def _text(value: object) -> str:

@@ -79,5 +79,6 @@ def run_bytes(config: Config, work: Work, spec: NetworkSpec, compiled: bool) -> 
         + FLOAT * drawn
         + SPARE_BYTES
         + (probes.MEMORY_BYTES if probes.attached(config) else 0)
+        + probes.probe_state_bytes(config, work, spec)
         + (COMPILER_BYTES if compiled else 0)
     )

@@ -51,6 +51,7 @@ NOTEBOOKS = {
             "run_card_loss",
             "run_card_loss_scaled",
             "run_card_dormant",
+            "run_card_inside",
             "run_card_counts",
             "run_card_tsne",
         ],

@@ -14,7 +14,7 @@ from fog.checkpoint import candidates
 from fog.config import Config
 from fog.cost.disk import checkpoint_bytes, disk_bytes
 from fog.cost.memory import replay_bytes, run_bytes, state_bytes
-from fog.cost.probes import PROBES, attached, moments
+from fog.cost.probes import attached, outline, unpriced
 from fog.cost.work import Work, work_of
 from fog.probing import available
 from fog.records.sizes import NetworkSpec
@@ -46,7 +46,8 @@ def test_everything_happens_as_often_as_counted(finished: tuple[Config, Work, Pa
     assert work.evaluations == evals["env_step"].nunique()
     assert work.log_rows == len(train)
     assert len(work.windows) == len(list((home / "probes" / "sample_fit").iterdir()))
-    assert moments(config, work)["cadence"] == len(list((home / "probes" / "norms").iterdir()))
+    run = outline(config, work, NetworkSpec.from_settings(config.flat(), OBS, ACT), LENGTH)
+    assert run.measurements(20) == len(list((home / "probes" / "norms").iterdir()))
 
 
 def test_updates_are_counted_by_the_depth_they_are_made_with() -> None:
@@ -67,7 +68,7 @@ def test_updates_are_counted_by_the_depth_they_are_made_with() -> None:
 
 
 def test_the_batches_of_a_dose_are_drawn_in_portions() -> None:
-    spec = NetworkSpec.from_config(tiny(Path("nowhere")), OBS, ACT)
+    spec = NetworkSpec.from_settings(tiny(Path("nowhere")).flat(), OBS, ACT)
     configs = [tiny(Path("nowhere"), priming_updates=dose) for dose in (0, 10, 16, 10_000)]
     sizes = [run_bytes(config, work_of(config), spec, False) for config in configs]
     batch = 4 * 16 * (2 * OBS + ACT + 3)
@@ -120,7 +121,7 @@ def test_the_agent_takes_the_bytes_of_its_tensors(variant: str) -> None:
 
 
 def test_every_probe_of_this_project_has_a_price() -> None:
-    assert set(PROBES) == set(available())
+    assert unpriced(tiny(Path("nowhere"), probes=tuple(available()))) == []
 
 
 def test_options_of_a_probe_do_not_hide_it() -> None:
