@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from diagnostics.claims import CLAIMS, Claim
-from diagnostics.commands.loading import loaded
+from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError
 from diagnostics.evidence import evidence, verdict
 from fog.cli.parser import Parser
@@ -40,8 +40,7 @@ def command(argv: Sequence[str]) -> int:
     parts = [(claim, found[found["claim"] == claim.name]) for claim in CLAIMS]
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show(parts) + "\n")
-    for row in runs.problems.itertuples():
-        sys.stderr.write(f"problem: {row.run}: {row.problem}\n")
+    sys.stderr.writelines(problem_lines(runs))
     if options.figures is not None:
         _draw(found, options.figures, [str(run.path) for run in runs.files])
     return 0

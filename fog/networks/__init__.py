@@ -16,7 +16,7 @@ from fog.networks.critic import (
     init_critic,
     members,
 )
-from fog.networks.layers import Activation, Params, Tap
+from fog.networks.layers import Activation, Params, Tap, activate
 from fog.networks.policy import (
     GaussianAction,
     gaussian_log_density,
@@ -31,6 +31,7 @@ __all__ = [
     "Recorder",
     "Shapes",
     "Tap",
+    "activate",
     "actor_forward",
     "actor_layers",
     "actor_shapes",
