@@ -57,8 +57,8 @@ def watched(module: nn.Module) -> list[str]:
     if not active:
         raise UserError(
             f"{type(module).__name__} has no activation module before its last linear layer, so "
-            "its hidden neurons cannot be told: use modules such as nn.ReLU() instead of functions, "
-            "or leave out the probe dormancy"
+            "its hidden neurons cannot be told: use modules such as nn.ReLU() instead of "
+            "functions, or leave out the probe dormancy"
         )
     return active
 

@@ -77,8 +77,8 @@ def normalised_bars(
     if table.empty:
         raise MissingDataError(
             f"no run in {page.source} has a normalised score ({page.runs.grid.rule(score)}): "
-            "outside the paper's 41 tasks there is no normaliser, shares of a best return need positive "
-            "returns, and a run shorter than the grid has no evaluation on it"
+            "outside the paper's 41 tasks there is no normaliser, shares of a best return need "
+            "positive returns, and a run shorter than the grid has no evaluation on it"
         )
     rng = np.random.default_rng(seed)
     present = [group for group in groups() if group in set(table["group"])]
