@@ -68,19 +68,12 @@ def _each(
 
 def _dormancy(score: str, counts: bool) -> Iterator[Contrast]:
     """Contrasts of dormancy by one score, whose name stands in each."""
-    fixed, grown = "fog-fixed2 > fog, fog-fixed4 > fog", "fog, expanded-sac"
-    for what, measure, pairs, judged in (
-        ("points lost at an expansion", measures.fall_at_expansions, grown, counts),
-        ("share of neurons, points", measures.dormant, fixed, counts),
-        ("points lost by older layers", measures.fall_of_old_layers, grown, False),
+    for what, measure, pairs in (
+        ("points lost at an expansion", measures.fall_at_expansions, "fog, expanded-sac"),
+        ("share of neurons, points", measures.dormant, "fog-fixed2 > fog, fog-fixed4 > fog"),
     ):
-        yield from _each(
-            f"dormant ({score}), {what}",
-            partial(measure, score=score),
-            pairs,
-            ratio=False,
-            counts=judged,
-        )
+        by_score = partial(measure, score=score)
+        yield from _each(f"dormant ({score}), {what}", by_score, pairs, ratio=False, counts=counts)
 
 
 _scaled = partial(partial, quantity="scaled")
@@ -167,7 +160,18 @@ CLAIMS = (
         "Steep drops in the dormant ratio follow expansions immediately; FoG has fewer dormant "
         "neurons than networks that do not grow (here of 2 and of 4 blocks). Judged by gradients, "
         "as the paper defines dormancy; by activations, as the work it cites does, for comparison.",
-        (*_dormancy("gradient", counts=True), *_dormancy("activation", counts=False)),
+        (
+            *_dormancy("gradient", counts=True),
+            # By gradient only: an expansion cannot change what older layers put out.
+            *_each(
+                "dormant (gradient), points lost by layers older than the expansion",
+                partial(measures.fall_of_old_layers, score="gradient"),
+                "fog, expanded-sac",
+                ratio=False,
+                counts=False,
+            ),
+            *_dormancy("activation", counts=False),
+        ),
     ),
     Claim(
         "clearer clusters",

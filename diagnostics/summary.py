@@ -40,8 +40,9 @@ def summarise(
     logs = dict(list(train.groupby("run", sort=False)))
     last_episode = evals.groupby("run")["env_step"].max()
     rows = []
-    for name, (path, config, manifest) in zip(identity["run"], entries, strict=True):
-        scores = _scores(curves.get(name), config, manifest, grid)
+    named = zip(identity["run"], identity["scale"].fillna(1.0), entries, strict=True)
+    for name, scale, (path, config, manifest) in named:
+        scores = _scores(curves.get(name), config, manifest, grid, scale)
         log = logs.get(name)
         reached = [manifest.get("env_step") or 0, last_episode.get(name, 0)]
         if log is not None:
@@ -114,11 +115,12 @@ def _scores(
     config: Mapping[str, Any],
     manifest: Mapping[str, Any],
     grid: Grid,
+    scale: float,
 ) -> dict[str, Any]:
     measure = "success_once" if manifest.get("metric") == "success" else "return"
     scores: dict[str, Any] = {}
     steps = config.get("steps") or np.inf
-    spacing = grid.spacing(config.get("scale") or 1.0)
+    spacing = grid.spacing(scale)
     for name, column in (("return", "return"), ("score", measure)):
         at, values = np.empty(0), np.empty(0)
         if means is not None and column in means:
