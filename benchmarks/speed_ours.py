@@ -24,11 +24,7 @@ from fog.seeding import generator
 from fog.trainer import Trainer
 
 PLAIN: dict[str, Any] = {
-    "critic": "plain",
-    "initial_depth": 0,
-    "maximal_depth": 0,
-    "expansion_updates": (),
-    "activation": "relu",
+    "critic_layer_norm": False,
     "actor_layer_norm": False,
 }
 """SAC as the peers build it: two hidden layers, ReLU, no LayerNorm."""

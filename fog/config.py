@@ -40,12 +40,15 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Widths and depths. Depth counts residual blocks, each of two dense layers."""
+    """Widths and depths. Depth counts residual blocks, each of two dense layers.
+
+    A critic has stem_layers + 2 x depth + 1 dense layers, head included: FoG grows from 6 to 8 and
+    10, the motivating SAC (a stem of two, no block at first) from 3 to 5 and 7.
+    """
 
     width: int = option(512, "hidden units of every layer", ge=1)
-    critic: Literal["residual", "plain"] = option(
-        "residual", "plain is the original SAC's MLP: two hidden layers, no LayerNorm, no blocks"
-    )
+    stem_layers: int = option(1, "critic layers before the blocks: 1 or 2", ge=1, le=2)
+    critic_layer_norm: bool = option(True, "LayerNorm after the critics' hidden layers")
     initial_depth: int = option(2, "critic blocks at birth and after each reset", ge=0)
     maximal_depth: int = option(4, "critic blocks after the last expansion", ge=0)
     activation: Literal["elu", "relu"] = option("elu", "activation of actor and critics")
@@ -57,11 +60,6 @@ class NetworkConfig:
             raise ConfigError(
                 f"maximal_depth: must be at least initial_depth ({self.initial_depth}), "
                 f"got {self.maximal_depth}"
-            )
-        if self.critic == "plain" and self.maximal_depth > 0:
-            raise ConfigError(
-                f"critic: a plain critic has no blocks to grow, got maximal_depth "
-                f"{self.maximal_depth}; set initial_depth and maximal_depth to 0"
             )
 
 
@@ -80,9 +78,12 @@ class AgentConfig:
     temperature_lr: float = option(3e-4, "entropy temperature learning rate", gt=0)
     weight_decay: float = option(1e-4, "AdamW decay of the critics; 0 is Adam", ge=0)
     initial_temperature: float = option(1.0, "entropy temperature at birth", gt=0)
-    target_entropy: float = option(-1.0, "entropy target per action dimension")
-    log_std_min: float = option(-20.0, "lower clip of the actor's log standard deviation")
-    log_std_max: float = option(2.0, "upper clip of the actor's log standard deviation")
+    target_entropy: float = option(-0.5, "entropy target per action dimension")
+    log_std_map: Literal["clip", "smooth"] = option(
+        "clip", "how the actor's log standard deviation is bounded: cut, or squashed by tanh"
+    )
+    log_std_min: float = option(-20.0, "lower bound of the actor's log standard deviation")
+    log_std_max: float = option(2.0, "upper bound of the actor's log standard deviation")
     bc_weight: float = option(1e-3, "behaviour cloning weight lambda (obac)", ge=0)
     bc_wait_updates: int = option(250_000, "OBAC wait: updates without cloning after birth", ge=0)
     expectile: float = option(0.9, "expectile of the offline value (obac)", gt=0, lt=1)

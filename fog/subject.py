@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fog import losses
-from fog.agents import Batch, NetworkSpec, Rule, State, TransitionLosses, transition_losses
+from fog.agents import Batch, Rule, State, TransitionLosses, transition_losses
 from fog.agents.gradient import gradient
 from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
 from fog.networks import (
@@ -25,6 +25,7 @@ from fog.networks import (
     sample_action,
 )
 from fog.probing import Probes, Progress, load
+from fog.records.sizes import NetworkSpec
 from fog.replay import Replay
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ class AgentSubject:
         self, params: Params, batch: Transitions, noise: Tensor, tap: Tap | None
     ) -> Tensor:
         agent, rule, networks = self._agent, self._agent.rule, self._networks
-        mean, log_std = actor_forward(params, batch.obs, rule.activation, rule.log_std_bounds, tap)
+        mean, log_std = actor_forward(params, batch.obs, rule.activation, rule.log_std, tap)
         drawn = sample_action(mean, log_std, noise)
         value = losses.combine(networks.q_values(batch.obs, drawn.action), rule.pessimism)
         loss = losses.actor_loss(drawn.log_prob, value, networks.temperature)
@@ -238,7 +239,7 @@ class AgentSubject:
             return loss
         offline = losses.combine(networks.q_values(batch.obs, batch.action, "offline"), 1.0)
         gate = losses.cloning_gate(value, offline).to(loss.dtype)
-        density = losses.cloning_density(mean, log_std, batch.action, rule.log_std_bounds)
+        density = losses.cloning_density(mean, log_std, batch.action, rule.log_std.bounds)
         return loss - gate * rule.bc_weight * density
 
 

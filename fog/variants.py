@@ -32,21 +32,31 @@ class Variant:
 _SAC: dict[str, Any] = {
     "backbone": "sac",
     "width": 256,
-    "initial_depth": 1,
-    "maximal_depth": 1,
+    "stem_layers": 2,
+    "initial_depth": 0,
+    "maximal_depth": 0,
     "expansion_updates": (),
     "activation": "relu",
     "actor_layer_norm": True,
     "weight_decay": 0.0,
-    "target_entropy": -0.5,
+    "log_std_map": "smooth",
+    "log_std_min": -10.0,
     "sampler": "uniform",
 }
 _BALANCED = {**_SAC, "sampler": "decay", "epsilon": 1e-4, "tau": 0.1}
+_GROWING: dict[str, Any] = {"maximal_depth": 2, "expansion_updates": (50_000, 200_000)}
 _FIXED: dict[str, Any] = {"expansion_updates": ()}
+_STANDARD: dict[str, Any] = {
+    **_SAC,
+    "critic_layer_norm": False,
+    "actor_layer_norm": False,
+    "replay_ratio": 1.0,
+}
 
 _MOTIVATING = "motivating example"
 _FOG = "FoG and its ablations"
 _UNIVERSALITY = "universality"
+_REBUTTAL = "rebuttal"
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant
@@ -66,7 +76,7 @@ VARIANTS: dict[str, Variant] = {
             _MOTIVATING,
             "SAC with resets, ER decay and growing critics (3 to 7 dense layers)",
             True,
-            {**_BALANCED, "maximal_depth": 3, "expansion_updates": (50_000, 200_000)},
+            {**_BALANCED, **_GROWING},
         ),
         Variant("fog", _FOG, "FoG: OBAC, ER decay, critics growing from depth 2 to 4", True),
         Variant("fog-uniform", _FOG, "FoG without forgetting", True, {"sampler": "uniform"}),
@@ -103,16 +113,54 @@ VARIANTS: dict[str, Variant] = {
         Variant(
             "sac-utd1",
             _UNIVERSALITY,
-            "SAC at replay ratio 1",
+            "standard SAC at replay ratio 1: MLP 256-256, no LayerNorm",
             False,
-            {**_SAC, "replay_ratio": 1.0},
+            _STANDARD,
         ),
         Variant(
             "sac-utd1-decay",
             _UNIVERSALITY,
-            "SAC at replay ratio 1 with ER decay",
+            "standard SAC at replay ratio 1 with ER decay",
             False,
-            {**_SAC, "replay_ratio": 1.0, "sampler": "decay"},
+            {**_STANDARD, "sampler": "decay"},
+        ),
+        *(
+            Variant(
+                f"sac-utd1-{size // 1000}k",
+                _REBUTTAL,
+                f"standard SAC at replay ratio 1 with a buffer of {size // 1000}k transitions",
+                False,
+                {**_STANDARD, "capacity": size},
+            )
+            for size in (50_000, 100_000, 250_000, 500_000)
+        ),
+        Variant(
+            "fog-utd2",
+            _REBUTTAL,
+            "FoG without resets at replay ratio 2",
+            False,
+            {"replay_ratio": 2.0},
+        ),
+        Variant(
+            "fog-sac-utd2",
+            _REBUTTAL,
+            "FoG on SAC at replay ratio 2",
+            True,
+            {"backbone": "sac", "replay_ratio": 2.0},
+        ),
+        Variant(
+            "fog-ne",
+            _REBUTTAL,
+            "FoG beside Neuroplastic Expansion: on SAC, an MLP that grows two blocks, "
+            "replay ratio 2, no resets",
+            False,
+            {
+                "backbone": "sac",
+                "replay_ratio": 2.0,
+                "stem_layers": 2,
+                "initial_depth": 0,
+                "maximal_depth": 2,
+            },
         ),
     )
 }

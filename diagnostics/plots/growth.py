@@ -18,19 +18,19 @@ from diagnostics.plots.layout import (
     step_axis,
 )
 from diagnostics.plots.style import COLOURS, styled
+from fog.records.sizes import NetworkSpec
 
 Plot = tuple[Figure, pd.DataFrame]
 
 _OLD, _NEW, _END = "#D6E6F2", "#FBE3D6", "#EEEEEE"
 
 
-def network_growth(stages: pd.DataFrame, *, width: int, inputs: int, title: str) -> Plot:
+def network_growth(stages: pd.DataFrame, *, spec: NetworkSpec, title: str) -> Plot:
     """One column per stage between two resets: stem, residual blocks, head; new blocks framed.
 
     Args:
         stages: What `diagnostics.architecture.fullest_cycle` returned.
-        width: Units of a hidden layer.
-        inputs: Size of the critic's input.
+        spec: Sizes of the run's networks.
         title: Headline.
     """
     deepest = int(stages["depth"].max())
@@ -42,7 +42,7 @@ def network_growth(stages: pd.DataFrame, *, width: int, inputs: int, title: str)
         axes.set_axis_off()
         earlier = int(stages["depth"].iloc[0])
         for column, stage in enumerate(stages.itertuples()):
-            _stage(axes, 3.0 * column, stage, earlier, width, inputs)
+            _stage(axes, 3.0 * column, stage, earlier, spec)
             earlier = int(stage.depth)
         axes.set_xlim(-1.35, 3.0 * (len(stages) - 1) + 1.35)
         axes.set_ylim(-1.9, deepest + 2.15)
@@ -51,19 +51,19 @@ def network_growth(stages: pd.DataFrame, *, width: int, inputs: int, title: str)
             figure,
             "One Q network from input (bottom) to value (top). Framed: the block added by this "
             "expansion, freshly initialised on the residual path; old blocks keep their weights. "
-            "Learning rate = initial rate x initial / current dense layers (head not counted).",
+            "Learning rate = initial rate x initial / current dense layers, head included.",
         )
     return figure, stages
 
 
-def _stage(axes: Axes, x: float, stage: object, earlier: int, width: int, inputs: int) -> None:
-    depth = int(stage.depth)  # type: ignore[attr-defined]
-    _box(
-        axes, x, 0, f"stem: Dense {inputs} to {width}\nLayerNorm, activation", _END, "#888888", 0.8
-    )
+def _stage(axes: Axes, x: float, stage: object, earlier: int, spec: NetworkSpec) -> None:
+    depth, width = int(stage.depth), spec.width  # type: ignore[attr-defined]
+    norm = ", LayerNorm" if spec.shape.layer_norm else ""
+    sizes = " to ".join(map(str, (spec.obs_dim + spec.act_dim, *[width] * spec.shape.stem_layers)))
+    _box(axes, x, 0, f"stem: Dense {sizes}{norm}\nactivation", _END, "#888888", 0.8)
     for block in range(depth):
         new = block >= earlier
-        text = f"block {block + 1}: 2 x (Dense {width}, LayerNorm)"
+        text = f"block {block + 1}: 2 x (Dense {width}{norm})"
         edge, line = (EXPANSION_COLOUR, 2.2) if new else ("#5C8DB5", 0.8)
         _box(axes, x, block + 1, text, _NEW if new else _OLD, edge, line)
         # The skip connection around the block, with the sum on the path to the next layer.
@@ -92,7 +92,7 @@ def _stage(axes: Axes, x: float, stage: object, earlier: int, width: int, inputs
         -0.5,
         f"{when}, env step {stage.env_step:,}\n"  # type: ignore[attr-defined]
         f"{stage.since_reset:,} updates since reset\n"  # type: ignore[attr-defined]
-        f"{depth} block{'s' if depth > 1 else ''}, {stage.dense_layers} dense layers\n"  # type: ignore[attr-defined]
+        f"{depth} block{'' if depth == 1 else 's'}, {stage.dense_layers} dense layers\n"  # type: ignore[attr-defined]
         f"{stage.critic_parameters:,} parameters\n"  # type: ignore[attr-defined]
         f"learning rate {stage.critic_lr:.3g}",  # type: ignore[attr-defined]
         ha="center",

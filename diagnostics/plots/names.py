@@ -24,6 +24,13 @@ _VARIANTS: dict[str, tuple[str, str]] = {
     "fog-sac": ("FoG-SAC", "amber"),
     "sac-utd1": ("SAC, replay ratio 1", "blue"),
     "sac-utd1-decay": ("SAC + ER decay, replay ratio 1", "orange"),
+    "sac-utd1-50k": ("SAC, buffer of 50k", "purple"),
+    "sac-utd1-100k": ("SAC, buffer of 100k", "green"),
+    "sac-utd1-250k": ("SAC, buffer of 250k", "sky"),
+    "sac-utd1-500k": ("SAC, buffer of 500k", "grey"),
+    "fog-utd2": ("FoG, no resets, replay ratio 2", "amber"),
+    "fog-sac-utd2": ("FoG-SAC, replay ratio 2", "green"),
+    "fog-ne": ("FoG from an MLP, no resets, replay ratio 2", "purple"),
 }
 _STROKES = ("-", "--", ":", "-.")
 _SPARE = ("purple", "grey", "green", "sky", "amber", "blue", "orange")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from diagnostics.architecture import fullest_cycle, growth
+from diagnostics.architecture import fullest_cycle, growth, networks_of
 from diagnostics.plots.growth import Plot, growth_timeline, network_growth
 from diagnostics.plots.names import label as paper_name
 from diagnostics.rundirs import RunFiles
@@ -32,9 +32,9 @@ def blocks(page: Page) -> Plot:
     """Stages of the fullest growth between two resets: blocks, parameters, learning rates."""
     run, facts, events = _grown(page)
     stages = fullest_cycle(growth(run.config, run.manifest, events))
-    inputs = int(run.manifest["obs_dim"]) + int(run.manifest["act_dim"])
+    spec = networks_of(run.config, run.manifest)
     title = f"{paper_name(facts['label'])} on {facts['task']}, seed {facts['seed']}: a critic grows"
-    return network_growth(stages, width=int(run.config["width"]), inputs=inputs, title=title)
+    return network_growth(stages, spec=spec, title=title)
 
 
 def timeline(page: Page) -> Plot:

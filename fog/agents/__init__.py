@@ -2,7 +2,6 @@
 
 from fog.agents.agent import Agent, build_agent
 from fog.agents.rule import Rule
-from fog.agents.spec import NetworkSpec, parameter_counts
 from fog.agents.state import State
 from fog.agents.stats import UpdateStats
 from fog.agents.update import TransitionLosses, transition_losses, update
@@ -12,14 +11,12 @@ from fog.replay.batch import Batch
 __all__ = [
     "Agent",
     "Batch",
-    "NetworkSpec",
     "Networks",
     "Rule",
     "State",
     "TransitionLosses",
     "UpdateStats",
     "build_agent",
-    "parameter_counts",
     "transition_losses",
     "update",
 ]

@@ -12,13 +12,13 @@ from torch import Tensor
 from fog.agents.compile import mark_static, update_function
 from fog.agents.lifecycle import ExpansionSchedule
 from fog.agents.rule import Rule
-from fog.agents.spec import NetworkSpec, parameter_counts
 from fog.agents.state import State, check_fits, expand_state, flatten, init_state, unflatten
 from fog.agents.stats import UpdateStats
 from fog.agents.update import metric_names
 from fog.agents.view import Networks
 from fog.config import Config
-from fog.networks import actor_forward, dense_layers
+from fog.networks import actor_forward
+from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 from fog.seeding import generator, integer_seed
 
@@ -54,7 +54,7 @@ class Agent:
         self, config: Config, obs_dim: int, act_dim: int, device: torch.device, compiled: bool
     ) -> None:
         self.config = config
-        self.spec = NetworkSpec.from_config(config, obs_dim, act_dim)
+        self.spec = NetworkSpec.from_settings(config.flat(), obs_dim, act_dim)
         rule = Rule.from_config(config, act_dim)
         self.rule = rule.compiled_for(device) if compiled else rule
         self.schedule = ExpansionSchedule.from_config(config)
@@ -77,8 +77,8 @@ class Agent:
 
     @property
     def dense_layers(self) -> int:
-        """Hidden dense layers of a critic: stem and two per block."""
-        return dense_layers(self.depth)
+        """Dense layers of a critic: stem, two per block, head."""
+        return self.spec.dense_layers(self.depth)
 
     @property
     def critic_lr(self) -> float:
@@ -117,9 +117,7 @@ class Agent:
         with torch.inference_mode():
             inputs = torch.from_numpy(array.reshape(-1, self.spec.obs_dim)).to(self.device)
             rule = self.rule
-            mean, log_std = actor_forward(
-                self._state.actor, inputs, rule.activation, rule.log_std_bounds
-            )
+            mean, log_std = actor_forward(self._state.actor, inputs, rule.activation, rule.log_std)
             if rng is not None and not deterministic:
                 noise = rng.standard_normal(tuple(mean.shape), dtype=np.float32)
                 mean = torch.addcmul(mean, log_std.exp(), torch.from_numpy(noise).to(self.device))
@@ -193,7 +191,7 @@ class Agent:
 
     def parameter_counts(self, depth: int | None = None) -> dict[str, int]:
         """Parameters by network and in total, now or at another depth."""
-        return parameter_counts(self.spec, self.depth if depth is None else depth)
+        return self.spec.parameters(self.depth if depth is None else depth)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Everything learnable and the noise stream as CPU copies; see also `counters`."""

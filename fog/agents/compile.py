@@ -13,9 +13,9 @@ from torch import Tensor
 from fog import kernels
 from fog.agents.compilecache import compiled
 from fog.agents.rule import Rule
-from fog.agents.spec import NetworkSpec
 from fog.agents.state import State, flatten
 from fog.agents.update import update_
+from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 
 UpdateFunction: TypeAlias = Callable[[State, Batch, Tensor, Tensor, Rule], tuple[Tensor, Tensor]]

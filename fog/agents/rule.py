@@ -8,7 +8,7 @@ import torch
 
 from fog import kernels
 from fog.config import Config
-from fog.networks import Activation
+from fog.networks import Activation, LogStd
 from fog.networks.backward import Style
 from fog.networks.picked import PAYS_FROM
 
@@ -20,7 +20,7 @@ class Rule:
     offline: bool
     """Whether the offline critics and V of OBAC exist."""
     activation: Activation
-    log_std_bounds: tuple[float, float]
+    log_std: LogStd
     discount: float
     polyak: float
     pessimism: float
@@ -47,7 +47,7 @@ class Rule:
         return cls(
             offline=agent.backbone == "obac",
             activation=config.network.activation,
-            log_std_bounds=(agent.log_std_min, agent.log_std_max),
+            log_std=LogStd(agent.log_std_map, agent.log_std_min, agent.log_std_max),
             discount=agent.discount,
             polyak=agent.polyak,
             pessimism=agent.pessimism,

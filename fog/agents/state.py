@@ -10,19 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fog.agents.spec import NetworkSpec
 from fog.config import AgentConfig
 from fog.errors import UserError
 from fog.networks import (
     Params,
-    Shapes,
-    block_shapes,
     depth_of,
     grow_critic,
     init_actor,
     init_critic,
 )
 from fog.optim import Optimiser, init_optimiser
+from fog.records.sizes import NetworkSpec, Shapes
 
 _SEPARATOR = "/"
 
@@ -96,12 +94,12 @@ def expand_state(
     critic's. All older parameters, the actor and the temperature stay the same tensors.
     """
     depth, device = state.depth, state.temperature["log"].device
-    block = _to(init_critic(rng, block_shapes(depth, spec.ensemble, spec.width)), device)
+    block = _to(init_critic(rng, spec.shape.block(depth, spec.ensemble)), device)
     critic = grow_critic(state.critic, block)
     target = grow_critic(state.target, {name: tensor.clone() for name, tensor in block.items()})
     value = state.value
     if spec.offline:
-        fresh = _to(init_critic(rng, block_shapes(depth, 1, spec.width)), device)
+        fresh = _to(init_critic(rng, spec.shape.block(depth, 1)), device)
         value = grow_critic(value, fresh)
     lr = spec.learning_rate(config.critic_lr, depth + 1)
     return state._replace(

@@ -188,7 +188,7 @@ def _actor_step(
     rule: Rule,
 ) -> _ActorStep:
     """Loss and gradient of the actor against the online critics as they are now."""
-    policy, inside, tape = _policy(state.actor, batch.obs, noise, rule)
+    policy, spread_slope, tape = _policy(state.actor, batch.obs, noise, rule)
     online = members(state.critic, 0, 2) if rule.offline else state.critic
     inputs = torch.cat([batch.obs, policy.action], dim=-1)
     values, critic_tape = critic_values(online, inputs, rule.style)
@@ -203,7 +203,7 @@ def _actor_step(
     mean, log_std = slopes.actor_loss(policy, noise, slope, temperature)
     cloning: tuple[Tensor, ...] = ()
     if offline_value is not None:
-        bounds = rule.log_std_bounds
+        bounds = rule.log_std.bounds
         density = losses.cloning_density(policy.mean, policy.log_std, batch.action, bounds).mean()
         gate = (bc_active & losses.cloning_gate(value, offline_value)).to(loss.dtype)
         pull = slopes.cloning_density(policy, batch.action, bounds)
@@ -213,7 +213,7 @@ def _actor_step(
             for part, change in zip((loss, mean, log_std), (density, *pull), strict=True)
         )
         cloning = (density, gate)
-    head = torch.cat([mean, log_std * inside], dim=-1)
+    head = torch.cat([mean, log_std * spread_slope], dim=-1)
     grads = actor_weight_gradients(state.actor, tape, head, rule.style)
     return _ActorStep(grads, loss, policy.log_prob, cloning)
 
@@ -282,11 +282,11 @@ def transition_losses(state: State, batch: Batch, noise: Tensor, rule: Rule) -> 
 def _policy(
     actor: Params, obs: Tensor, noise: Tensor, rule: Rule
 ) -> tuple[GaussianAction, Tensor, Tape]:
-    """Sampled actions, where the log std is not clipped (so that it has a slope), and the tape."""
+    """Sampled actions, the derivative of the log std in the actor's free output, and the tape."""
     head, tape = actor_head(actor, obs, rule.style)
     mean, free = head.chunk(2, dim=-1)
-    log_std = free.clamp(*rule.log_std_bounds)
-    return sample_action(mean, log_std, noise), free == log_std, tape
+    log_std, slope = rule.log_std.with_slope(free)
+    return sample_action(mean, log_std, noise), slope, tape
 
 
 def _precision(rule: Rule, like: Tensor) -> contextlib.AbstractContextManager[object]:

@@ -101,16 +101,14 @@ class Networks:
 
     def policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation before squashing, each (B, act_dim)."""
-        return actor_forward(
-            self._state().actor, obs, self.rule.activation, self.rule.log_std_bounds
-        )
+        return actor_forward(self._state().actor, obs, self.rule.activation, self.rule.log_std)
 
     def policy_layers(
         self, obs: Tensor, perturbation: Mapping[str, Tensor] | None = None
     ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
         """The policy's Gaussian and every hidden output, see `fog.networks.actor_layers`."""
         return actor_layers(
-            self._state().actor, obs, self.rule.activation, self.rule.log_std_bounds, perturbation
+            self._state().actor, obs, self.rule.activation, self.rule.log_std, perturbation
         )
 
     def transition_losses(self, batch: Batch, noise: Tensor) -> TransitionLosses:

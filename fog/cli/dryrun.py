@@ -49,7 +49,7 @@ def _size(config: Config, obs_dim: int, act_dim: int) -> str:
         if depth > config.network.initial_depth:
             agent.expand()
         counts = agent.parameter_counts()
-        rows.append([str(depth), str(agent.dense_layers), f"{agent.critic_lr:.3g}"])
+        rows.append([str(depth), str(agent.dense_layers), f"{agent.critic_lr:.5g}"])
         rows[-1] += [f"{counts['total']:,}", f"{counts['trainable']:,}"]
     table = render(
         ["depth", "dense layers", "critic lr", "parameters", "trainable"],
@@ -61,5 +61,6 @@ def _size(config: Config, obs_dim: int, act_dim: int) -> str:
     return (
         f"observation {obs_dim}, action {act_dim}; replay of {config.replay.capacity} transitions "
         f"takes about {megabytes:.0f} MB\n"
-        "parameters count every network, targets included; V has no target:\n" + table
+        "parameters count every network, targets included; V has no target\n"
+        "dense layers of a critic count its head; the actor has 3, head included\n" + table
     )

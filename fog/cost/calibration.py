@@ -24,7 +24,6 @@ import numpy as np
 
 import fog
 from fog import machine, tasks
-from fog.agents import NetworkSpec
 from fog.agents.rule import picks
 from fog.config import Config
 from fog.cost.dimensions import dimensions
@@ -32,6 +31,7 @@ from fog.cost.flops import total_flops
 from fog.cost.work import work_of
 from fog.device import device_of
 from fog.errors import UserError
+from fog.records.sizes import NetworkSpec
 from fog.rundir import write_atomically
 
 Say = Callable[[str], None]
@@ -85,7 +85,7 @@ class Point:
     @property
     def spec(self) -> NetworkSpec:
         """Its networks."""
-        return NetworkSpec.from_config(self.config, self.obs_dim, self.act_dim)
+        return NetworkSpec.from_settings(self.config.flat(), self.obs_dim, self.act_dim)
 
     @property
     def flops(self) -> int:
@@ -97,7 +97,7 @@ class Point:
 def kind_of(config: Config) -> str:
     """What decides the speed of an update beside its FLOPs."""
     network, agent, runtime = config.network, config.agent, config.runtime
-    parts = (agent.backbone, network.critic, network.width, network.activation)
+    parts = (agent.backbone, network.critic_layer_norm, network.width, network.activation)
     where = (device_of(config).type, runtime.threads, runtime.precision)
     return "/".join(map(str, (*parts, network.actor_layer_norm, agent.batch_size, *where)))
 

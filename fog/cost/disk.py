@@ -5,13 +5,14 @@ While a checkpoint is written there is a third one for a moment: `peak_bytes`.
 
 from __future__ import annotations
 
-from fog.agents import NetworkSpec, Rule
+from fog.agents import Rule
 from fog.agents.update import metric_names
 from fog.checkpoint import KEPT
 from fog.config import Config
 from fog.cost.memory import FLOAT, ring_bytes, state_bytes
 from fog.cost.probes import PROBES, attached, probe_bytes
 from fog.cost.work import Work
+from fog.records.sizes import NetworkSpec
 
 TENSOR_BYTES = 250
 """What torch.save spends on the name and place of a tensor."""

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fog import tasks
-from fog.agents import NetworkSpec
 from fog.agents.rule import picks
 from fog.config import Config
 from fog.cost import assumptions, calibration, probes
@@ -31,6 +30,7 @@ from fog.cost.memory import run_bytes
 from fog.cost.probes import PROBES, attached, probe_flops
 from fog.cost.work import Work, work_of
 from fog.device import compiles, device_of
+from fog.records.sizes import NetworkSpec
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def estimate(
 def _run(config: Config, known: Calibration) -> RunCost:
     run, work = config.run, work_of(config)
     task = known.tasks[run.task]
-    spec = NetworkSpec.from_config(config, int(task["obs_dim"]), int(task["act_dim"]))
+    spec = NetworkSpec.from_settings(config.flat(), int(task["obs_dim"]), int(task["act_dim"]))
     length = int(task["episode_length"] or assumptions.EPISODE_LENGTH)
     compiled = compiles(config, device_of(config))
     suite = known.suites[tasks.get(run.task).suite]

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from fog.agents import NetworkSpec
-from fog.networks import Shapes
+from fog.records.sizes import NetworkSpec, Shapes
 
 Network = Literal["actor", "critics", "twins", "value"]
 First = Literal["whole", "none", "action"]

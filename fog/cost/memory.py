@@ -6,12 +6,11 @@ starts (Python, torch, the simulator) is measured and added by `fog.cost.estimat
 
 from __future__ import annotations
 
-from fog.agents import NetworkSpec
-from fog.agents.spec import parameter_counts
 from fog.config import Config
 from fog.cost import probes
 from fog.cost.flops import weights
 from fog.cost.work import Work
+from fog.records.sizes import NetworkSpec
 
 FLOAT = 4
 
@@ -51,13 +50,13 @@ def ring_bytes(rows: int, obs_dim: int, act_dim: int) -> int:
 
 def state_bytes(spec: NetworkSpec, depth: int) -> int:
     """Networks, targets and Adam's two moments: what a checkpoint of the agent holds."""
-    counts = parameter_counts(spec, depth)
+    counts = spec.parameters(depth)
     return FLOAT * (counts["total"] + 2 * counts["trainable"])
 
 
 def update_bytes(spec: NetworkSpec, depth: int, batch_size: int) -> int:
     """What one update holds on top: gradients, and what the critics' backward pass needs."""
-    counts = parameter_counts(spec, depth)
+    counts = spec.parameters(depth)
     layers = spec.ensemble * len(weights(spec.critic(depth)))
     return FLOAT * (counts["trainable"] + KEPT_PER_LAYER * layers * batch_size * spec.width)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fog import probing
-from fog.agents import NetworkSpec
 from fog.config import Config
 from fog.cost.flops import loss_flops, total_flops, value_flops, weights
 from fog.cost.work import Work
+from fog.records.sizes import NetworkSpec
 
 When = Literal["window", "cadence", "change", "evaluation", "snapshot"]
 Rows = int | Literal["buffer", "episodes"]

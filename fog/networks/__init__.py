@@ -4,13 +4,9 @@ A tree is a flat dictionary of tensors. Its shape says everything about the netw
 width, ensemble size and depth, so growing a critic is adding keys.
 """
 
-from fog.networks.actor import actor_forward, actor_shapes, init_actor
+from fog.networks.actor import actor_forward, init_actor
 from fog.networks.critic import (
-    Shapes,
-    block_shapes,
     critic_forward,
-    critic_shapes,
-    dense_layers,
     depth_of,
     grow_critic,
     init_critic,
@@ -19,6 +15,7 @@ from fog.networks.critic import (
 from fog.networks.layers import Activation, Params, Tap, activate
 from fog.networks.policy import (
     GaussianAction,
+    LogStd,
     gaussian_log_density,
     sample_action,
 )
@@ -27,19 +24,15 @@ from fog.networks.taps import Recorder, actor_layers, critic_layers
 __all__ = [
     "Activation",
     "GaussianAction",
+    "LogStd",
     "Params",
     "Recorder",
-    "Shapes",
     "Tap",
     "activate",
     "actor_forward",
     "actor_layers",
-    "actor_shapes",
-    "block_shapes",
     "critic_forward",
     "critic_layers",
-    "critic_shapes",
-    "dense_layers",
     "depth_of",
     "gaussian_log_density",
     "grow_critic",

@@ -19,25 +19,14 @@ from fog.networks.layers import (
     orthogonal,
     tapped,
 )
+from fog.networks.policy import LogStd
+from fog.records.sizes import ACTOR_HIDDEN, Shapes
 
-HIDDEN = ("hidden0", "hidden1")
 LOG_STD_GAIN = 1.0
 """Initial gain of the log-std half of the head, as in BRO and SAC with resets."""
 
 
-def actor_shapes(
-    obs_dim: int, act_dim: int, width: int, normalised: bool
-) -> dict[str, tuple[int, ...]]:
-    """The tree of an actor; `normalised` puts a LayerNorm after each hidden dense layer."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for key, fan_in in zip(HIDDEN, (obs_dim, width), strict=True):
-        shapes[f"{key}.weight"] = (fan_in, width)
-        for part in ("bias", "scale", "offset") if normalised else ("bias",):
-            shapes[f"{key}.{part}"] = (width,)
-    return shapes | {"head.weight": (width, 2 * act_dim), "head.bias": (2 * act_dim,)}
-
-
-def init_actor(rng: np.random.Generator, shapes: dict[str, tuple[int, ...]]) -> Params:
+def init_actor(rng: np.random.Generator, shapes: Shapes) -> Params:
     """Fresh values: orthogonal weights, zero biases, LayerNorm as the identity."""
     params: Params = {}
     for name, shape in shapes.items():
@@ -57,19 +46,16 @@ def actor_forward(
     params: Params,
     obs: Tensor,
     activation: Activation,
-    log_std_bounds: tuple[float, float],
+    log_std: LogStd,
     tap: Tap | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and log standard deviation before squashing, each (B, act_dim).
-
-    The log standard deviation is clipped hard (OBAC), so no gradient flows where it is clipped.
-    """
+    """Mean and log standard deviation before squashing, each (B, act_dim)."""
     x = obs
-    for key in HIDDEN:
+    for key in ACTOR_HIDDEN:
         x = torch.addmm(params[f"{key}.bias"], x, params[f"{key}.weight"])
         if f"{key}.scale" in params:
             x = layer_norm(x, params[f"{key}.scale"], params[f"{key}.offset"])
         x = tapped(tap, key, x, activation)
     head = torch.addmm(params["head.bias"], x, params["head.weight"]).to(obs.dtype)
-    mean, log_std = head.chunk(2, dim=-1)
-    return mean, log_std.clamp(*log_std_bounds)
+    mean, free = head.chunk(2, dim=-1)
+    return mean, log_std(free)

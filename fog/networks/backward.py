@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from fog.networks import products
-from fog.networks.actor import HIDDEN
-from fog.networks.critic import block_keys, depth_of
+from fog.networks.critic import depth_of
 from fog.networks.layers import LAYER_NORM_EPS, Activation, Params
+from fog.records.sizes import ACTOR_HIDDEN, block_keys
 
-_DOWNWARDS = tuple(pairwise((*HIDDEN, "head")))[::-1]
+_DOWNWARDS = tuple(pairwise((*ACTOR_HIDDEN, "head")))[::-1]
 """The actor's hidden layers from the last to the first, each with the layer above it."""
 
 
@@ -101,7 +101,7 @@ def actor_head(params: Params, obs: Tensor, style: Style) -> tuple[Tensor, Tape]
     """The actor's last layer (B, 2 act_dim), mean and unclipped log std, and the tape."""
     layers: dict[str, Dense] = {}
     stacked, x = _stacked(params), obs.unsqueeze(0)
-    for key in HIDDEN:
+    for key in ACTOR_HIDDEN:
         x = _forward(stacked, key, x, style, layers)
     head = products.dense(x, stacked["head.weight"], stacked["head.bias"], False, style.native)
     return head[0].to(obs.dtype), Tape(layers, x)

@@ -1,15 +1,13 @@
 """The growable critic: an ensemble of residual networks evaluated as one batched product.
 
-Each member is BRO's network: a stem act(LN(Dense(x))), then residual blocks
-x + LN(Dense(act(LN(Dense(x))))), then a linear head. A *plain* critic is the MLP of the original
-SAC instead: stem and one hidden layer without LayerNorm, no blocks. Every tensor has a leading
-ensemble dimension E. The online twins of SAC are E = 2; OBAC stacks online and offline twins as
-E = 4; the state value V is E = 1 and sees the observation only.
+Each member is a stem of one layer act(LN(Dense(x))) as in BRO, or of two as in the SAC family's
+MLP, then residual blocks x + LN(Dense(act(LN(Dense(x))))), then a linear head. LayerNorm can be
+left out: the original SAC is a stem of two without it. Every tensor has a leading ensemble
+dimension E. The online twins of SAC are E = 2; OBAC stacks online and offline twins as E = 4; the
+state value V is E = 1 and sees the observation only.
 """
 
 from __future__ import annotations
-
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -24,33 +22,7 @@ from fog.networks.layers import (
     orthogonal,
     tapped,
 )
-
-_PARTS = ("bias", "scale", "offset")
-_NORM = (".scale", ".offset")
-
-Shapes: TypeAlias = dict[str, tuple[int, ...]]
-"""Shape of every tensor of a tree, for counting and checking without allocating."""
-
-
-def critic_shapes(
-    ensemble: int, input_dim: int, width: int, depth: int, plain: bool = False
-) -> Shapes:
-    """The tree of a critic with `depth` blocks, or of a plain one, which has none."""
-    shapes = _dense_shapes("stem", ensemble, input_dim, width)
-    if plain:
-        shapes |= _dense_shapes("hidden", ensemble, width, width)
-        shapes = {name: shape for name, shape in shapes.items() if not name.endswith(_NORM)}
-    for index in range(depth):
-        shapes |= block_shapes(index, ensemble, width)
-    return shapes | {"head.weight": (ensemble, width, 1), "head.bias": (ensemble, 1, 1)}
-
-
-def block_shapes(index: int, ensemble: int, width: int) -> Shapes:
-    """The tree of residual block `index`."""
-    inner, outer = block_keys(index)
-    return _dense_shapes(inner, ensemble, width, width) | _dense_shapes(
-        outer, ensemble, width, width
-    )
+from fog.records.sizes import CriticShape, Shapes, block_keys
 
 
 def init_critic(rng: np.random.Generator, shapes: Shapes) -> Params:
@@ -69,26 +41,12 @@ def init_critic(rng: np.random.Generator, shapes: Shapes) -> Params:
     return params
 
 
-def block_keys(index: int) -> tuple[str, str]:
-    """Names of the two dense layers of a block: the inner one is followed by the activation."""
-    return f"block{index}.inner", f"block{index}.outer"
-
-
 def depth_of(params: Params) -> int:
     """Number of residual blocks: a property of the tree."""
     depth = 0
     while f"block{depth}.inner.weight" in params:
         depth += 1
     return depth
-
-
-def dense_layers(depth: int) -> int:
-    """Hidden dense layers of a critic with `depth` blocks: stem and two per block.
-
-    The linear head is not counted (it has no LayerNorm), so FoG's critics go from 5 to 7 to 9 and
-    those of the motivating example from 3 to 5 to 7.
-    """
-    return 1 + 2 * depth
 
 
 def grow_critic(params: Params, block: Params) -> Params:
@@ -101,7 +59,8 @@ def grow_critic(params: Params, block: Params) -> Params:
         ValueError: `block` is not the next block of this critic.
     """
     ensemble, _, width = params["stem.weight"].shape
-    expected = block_shapes(depth_of(params), ensemble, width)
+    shape = CriticShape(width, layer_norm="stem.scale" in params)
+    expected = shape.block(depth_of(params), ensemble)
     if {name: tuple(tensor.shape) for name, tensor in block.items()} != expected:
         raise ValueError(f"block does not fit: expected {expected}")
     return params | block
@@ -148,8 +107,3 @@ def _dense_norm(params: Params, key: str, x: Tensor) -> Tensor:
     if f"{key}.scale" not in params:
         return h
     return layer_norm(h, params[f"{key}.scale"], params[f"{key}.offset"])
-
-
-def _dense_shapes(key: str, ensemble: int, fan_in: int, fan_out: int) -> Shapes:
-    shapes: Shapes = {f"{key}.weight": (ensemble, fan_in, fan_out)}
-    return shapes | {f"{key}.{part}": (ensemble, 1, fan_out) for part in _PARTS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,13 +18,43 @@ class GaussianAction(NamedTuple):
         action: squashed action in (-1, 1), (B, act_dim).
         log_prob: log density of the squashed action, (B,).
         mean: mean before squashing, (B, act_dim).
-        log_std: clipped log standard deviation, (B, act_dim).
+        log_std: bounded log standard deviation, (B, act_dim).
     """
 
     action: Tensor
     log_prob: Tensor
     mean: Tensor
     log_std: Tensor
+
+
+class LogStd(NamedTuple):
+    """How the actor's output becomes a log standard deviation.
+
+    `clip` cuts it hard (OBAC, FoG): no gradient where it is cut. `smooth` maps it by tanh onto the
+    open interval (jaxrl, the SAC family): low + (high - low) (1 + tanh(x)) / 2.
+    """
+
+    kind: Literal["clip", "smooth"]
+    low: float
+    high: float
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The interval that a log standard deviation lies in."""
+        return self.low, self.high
+
+    def __call__(self, free: Tensor) -> Tensor:
+        """The log standard deviation of the actor's free output."""
+        return self.with_slope(free)[0]
+
+    def with_slope(self, free: Tensor) -> tuple[Tensor, Tensor]:
+        """The log standard deviation and its derivative in the free output."""
+        if self.kind == "clip":
+            clipped = free.clamp(self.low, self.high)
+            return clipped, (free == clipped).to(free.dtype)
+        half = 0.5 * (self.high - self.low)
+        squashed = torch.tanh(free)
+        return self.low + half * (1.0 + squashed), half * (1.0 - squashed.square())
 
 
 def sample_action(mean: Tensor, log_std: Tensor, noise: Tensor) -> GaussianAction:

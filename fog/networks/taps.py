@@ -9,6 +9,7 @@ from torch import Tensor
 from fog.networks.actor import actor_forward
 from fog.networks.critic import critic_forward
 from fog.networks.layers import Activation, Params, activate
+from fog.networks.policy import LogStd
 
 
 class Recorder:
@@ -51,10 +52,10 @@ def actor_layers(
     params: Params,
     obs: Tensor,
     activation: Activation,
-    log_std_bounds: tuple[float, float],
+    log_std: LogStd,
     perturbation: Mapping[str, Tensor] | None = None,
 ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
     """(mean, log_std) and the outputs of "hidden0" and "hidden1" after their activation."""
     recorder = Recorder(perturbation)
-    gaussian = actor_forward(params, obs, activation, log_std_bounds, recorder)
+    gaussian = actor_forward(params, obs, activation, log_std, recorder)
     return gaussian, recorder.layers

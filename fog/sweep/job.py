@@ -81,7 +81,7 @@ class Job:
         """Rough work of the run, to start the longest first: updates by critic multiplications."""
         network, agent = self.config.network, self.config.agent
         # Narrow networks are all overhead, so width does not count alone.
-        layers = 1 + 2 * network.maximal_depth
+        layers = network.stem_layers + 2 * network.maximal_depth
         per_update = layers * (network.width + 64) ** 2 * agent.batch_size
         return float(self.updates * per_update * (2 if agent.backbone == "obac" else 1))
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import diagnostics
-from diagnostics.architecture import fullest_cycle, growth, network_sizes, sizes_of_run
+from diagnostics.architecture import fullest_cycle, growth, networks_of
+from fog.records.sizes import NetworkSpec
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 
@@ -25,19 +26,38 @@ def test_counts_equal_those_of_the_trained_networks(runs, variant):
     depths = chosen.train.set_index("env_step")["depth"]
     step = recorded["env_step"][recorded["env_step"].isin(depths.index)].max()
     counted = recorded[recorded["env_step"] == step].set_index("network")["parameters"]
-    sizes = sizes_of_run(run.config, run.manifest, int(depths[step]))
-    assert counted["actor"] == sizes.actor
-    assert counted["online"] == 2 * sizes.critic
+    sizes = networks_of(run.config, run.manifest).parameters(int(depths[step]))
+    assert counted["actor"] == sizes["actor"]
+    assert counted["online"] == sizes["critic"]
     if variant == "fog":
-        assert counted["offline"] == 2 * sizes.critic
-        assert counted["value"] == sizes.value
-    assert sizes.trained == counted.sum()
+        assert counted["offline"] == sizes["offline_critic"]
+        assert counted["value"] == sizes["value"]
+    assert sizes["trainable"] - 1 == counted.sum()  # the temperature has no layers to measure
+
+
+SETTINGS = {
+    "backbone": "sac",
+    "width": 256,
+    "initial_depth": 0,
+    "maximal_depth": 0,
+    "actor_layer_norm": False,
+}
+
+
+@pytest.mark.parametrize(
+    "edition", [{"critic": "plain"}, {"stem_layers": 2, "critic_layer_norm": False}]
+)
+def test_a_plain_critic_has_its_hidden_layer_and_no_norm(edition):
+    """17 observations and 6 actions: 23 x 256 + 256 x 256 + 256 weights and their biases."""
+    spec = NetworkSpec.from_settings(SETTINGS | edition, 17, 6)
+    assert spec.parameters(0)["critic"] == 2 * 72_193
 
 
 def test_the_size_the_paper_reports():
-    # All networks of FoG on HalfCheetah, width 512, 4 blocks: algorithm.md counts 19.4M.
-    sizes = network_sizes(obs_dim=17, act_dim=6, width=512, depth=4)
-    assert sizes.total == pytest.approx(19.4e6, rel=0.005)
+    # All networks of FoG on HalfCheetah, width 512, 4 blocks: 8 Q, V and the actor.
+    settings = SETTINGS | {"backbone": "obac", "width": 512, "maximal_depth": 4}
+    total = NetworkSpec.from_settings(settings, 17, 6).parameters(4)["total"]
+    assert total == pytest.approx(19.4e6, rel=0.005)
 
 
 def test_growth_follows_the_events(runs):

@@ -9,14 +9,11 @@ import pytest
 import torch
 
 from fog.networks import (
+    LogStd,
     actor_forward,
     actor_layers,
-    actor_shapes,
-    block_shapes,
     critic_forward,
     critic_layers,
-    critic_shapes,
-    dense_layers,
     depth_of,
     gaussian_log_density,
     grow_critic,
@@ -25,8 +22,9 @@ from fog.networks import (
     members,
     sample_action,
 )
+from fog.records.sizes import CriticShape, actor_shapes
 
-BOUNDS = (-20.0, 2.0)
+CLIP = LogStd("clip", -20.0, 2.0)
 
 
 def rng(seed=0):
@@ -65,7 +63,7 @@ def numpy_critic(params, x, name, depth, eps=1e-6):
 @pytest.mark.parametrize("activation", ["elu", "relu"])
 @pytest.mark.parametrize(("ensemble", "depth"), [(1, 1), (2, 1), (4, 3)])
 def test_critic_is_stem_blocks_head(activation, ensemble, depth):
-    params = randomised(init_critic(rng(), critic_shapes(ensemble, 7, 16, depth)))
+    params = randomised(init_critic(rng(), CriticShape(16).critic(ensemble, 7, depth)))
     x = torch.randn(5, 7, generator=torch.Generator().manual_seed(0))
     got = critic_forward(params, x, activation)
     want = numpy_critic(params, x.double().numpy(), activation, depth)
@@ -74,7 +72,7 @@ def test_critic_is_stem_blocks_head(activation, ensemble, depth):
 
 
 def test_plain_critic_is_an_mlp_of_two_hidden_layers():
-    params = randomised(init_critic(rng(), critic_shapes(2, 7, 16, 0, plain=True)))
+    params = randomised(init_critic(rng(), CriticShape(16, 2, layer_norm=False).critic(2, 7, 0)))
     assert not any(name.endswith((".scale", ".offset")) for name in params)
     x = torch.randn(5, 7, generator=torch.Generator().manual_seed(0))
     got = critic_forward(params, x, "relu")
@@ -88,7 +86,7 @@ def test_plain_critic_is_an_mlp_of_two_hidden_layers():
 
 
 def test_critic_takes_one_input_per_member():
-    params = randomised(init_critic(rng(), critic_shapes(2, 4, 8, 1)))
+    params = randomised(init_critic(rng(), CriticShape(8).critic(2, 4, 1)))
     a, b = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(0))
     both = critic_forward(params, torch.stack([a, b]), "elu")
     torch.testing.assert_close(both[0], critic_forward(params, a, "elu")[0])
@@ -96,7 +94,7 @@ def test_critic_takes_one_input_per_member():
 
 
 def test_members_are_views_of_the_stack():
-    params = randomised(init_critic(rng(), critic_shapes(4, 4, 8, 1)))
+    params = randomised(init_critic(rng(), CriticShape(8).critic(4, 4, 1)))
     x = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
     offline = members(params, 2, 4)
     torch.testing.assert_close(
@@ -118,7 +116,7 @@ def test_initial_weights_are_orthogonal_with_gain_sqrt_2(fan_in, fan_out):
 
 
 def test_initial_head_biases_and_norms():
-    params = init_critic(rng(), critic_shapes(2, 5, 32, 2))
+    params = init_critic(rng(), CriticShape(32).critic(2, 5, 2))
     assert params["head.weight"].norm(dim=1).flatten().tolist() == pytest.approx([2**0.5] * 2)
     for name, tensor in params.items():
         if name.endswith((".bias", ".offset")):
@@ -129,14 +127,15 @@ def test_initial_head_biases_and_norms():
 
 def test_depth_and_dense_layers_are_properties_of_the_tree():
     for depth in (1, 2, 4):
-        assert depth_of(init_critic(rng(), critic_shapes(1, 3, 4, depth))) == depth
-    assert [dense_layers(d) for d in (1, 2, 3, 4)] == [3, 5, 7, 9]
+        assert depth_of(init_critic(rng(), CriticShape(4).critic(1, 3, depth))) == depth
+    assert [CriticShape(4).dense_layers(depth) for depth in (2, 3, 4)] == [6, 8, 10]
+    assert [CriticShape(4, 2).dense_layers(depth) for depth in (0, 1, 2)] == [3, 5, 7]
 
 
 def test_growth_appends_on_the_residual_path_and_keeps_the_rest():
-    params = randomised(init_critic(rng(), critic_shapes(2, 5, 8, 1)))
+    params = randomised(init_critic(rng(), CriticShape(8).critic(2, 5, 1)))
     before = {k: v.clone() for k, v in params.items()}
-    block = init_critic(rng(3), block_shapes(1, 2, 8))
+    block = init_critic(rng(3), CriticShape(8).block(1, 2))
     grown = grow_critic(params, block)
     assert depth_of(params) == 1 and depth_of(grown) == 2
     assert all(torch.equal(grown[k], before[k]) for k in before)
@@ -155,11 +154,11 @@ def test_growth_appends_on_the_residual_path_and_keeps_the_rest():
 
 
 def test_growth_refuses_a_block_that_does_not_fit():
-    params = init_critic(rng(), critic_shapes(2, 5, 8, 1))
+    params = init_critic(rng(), CriticShape(8).critic(2, 5, 1))
     with pytest.raises(ValueError, match="block does not fit"):
-        grow_critic(params, init_critic(rng(), block_shapes(2, 2, 8)))
+        grow_critic(params, init_critic(rng(), CriticShape(8).block(2, 2)))
     with pytest.raises(ValueError, match="block does not fit"):
-        grow_critic(params, init_critic(rng(), block_shapes(1, 1, 8)))
+        grow_critic(params, init_critic(rng(), CriticShape(8).block(1, 1)))
 
 
 @pytest.mark.parametrize("normalised", [True, False])
@@ -176,7 +175,7 @@ def test_actor_is_two_hidden_layers_and_a_head(normalised, activation):
             h = h * p[f"{key}.scale"] + p[f"{key}.offset"]
         h = numpy_act(h, activation)
     head = h @ p["head.weight"] + p["head.bias"]
-    mean, log_std = actor_forward(params, obs, activation, BOUNDS)
+    mean, log_std = actor_forward(params, obs, activation, CLIP)
     np.testing.assert_allclose(mean.numpy(), head[:, :3], rtol=2e-5, atol=2e-5)
     np.testing.assert_allclose(log_std.numpy(), head[:, 3:].clip(-20, 2), rtol=2e-5, atol=2e-5)
     assert sum(name.endswith(".weight") for name in params) == 3
@@ -192,10 +191,23 @@ def test_log_std_is_clipped_hard_and_has_no_gradient_outside():
     params = init_actor(rng(), actor_shapes(2, 2, 4, False))
     params["head.weight"] = torch.zeros_like(params["head.weight"])
     params["head.bias"] = torch.tensor([0.0, 0.0, 5.0, -30.0], requires_grad=True)
-    _, log_std = actor_forward(params, torch.ones(1, 2), "elu", BOUNDS)
+    _, log_std = actor_forward(params, torch.ones(1, 2), "elu", CLIP)
     assert log_std.tolist() == [[2.0, -20.0]]
     log_std.sum().backward()
     assert params["head.bias"].grad.tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_smooth_log_std_stays_inside_and_keeps_a_gradient():
+    smooth = LogStd("smooth", -10.0, 2.0)
+    free = torch.tensor([-50.0, -1.0, 0.0, 1.0, 50.0], dtype=torch.float64, requires_grad=True)
+    log_std, slope = smooth.with_slope(free)
+    # jaxrl's formula.
+    want = -10.0 + 0.5 * 12.0 * (1.0 + np.tanh([-50.0, -1.0, 0.0, 1.0, 50.0]))
+    np.testing.assert_allclose(log_std.detach().numpy(), want, rtol=1e-12)
+    assert log_std[2] == -4.0
+    (gradient,) = torch.autograd.grad(log_std.sum(), free)
+    torch.testing.assert_close(slope, gradient, rtol=1e-12, atol=1e-12)
+    assert (gradient[1:4] > 0).all()
 
 
 def test_log_prob_and_its_gradient_equal_torch_distributions():
@@ -231,7 +243,7 @@ def test_gaussian_log_density_per_dimension():
 
 
 def test_critic_layers_name_every_hidden_layer_and_the_features():
-    params = randomised(init_critic(rng(), critic_shapes(2, 5, 8, 2)))
+    params = randomised(init_critic(rng(), CriticShape(8).critic(2, 5, 2)))
     x = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
     values, layers = critic_layers(params, x, "relu")
     assert list(layers) == [
@@ -253,7 +265,8 @@ def test_critic_layers_name_every_hidden_layer_and_the_features():
 
 def test_zero_perturbation_gives_the_gradient_of_a_layer():
     params = {
-        k: v.double() for k, v in randomised(init_critic(rng(), critic_shapes(1, 3, 4, 1))).items()
+        k: v.double()
+        for k, v in randomised(init_critic(rng(), CriticShape(4).critic(1, 3, 1))).items()
     }
     x = torch.randn(2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -272,7 +285,7 @@ def test_zero_perturbation_gives_the_gradient_of_a_layer():
 def test_actor_layers_are_the_activations():
     params = randomised(init_actor(rng(), actor_shapes(3, 2, 8, True)))
     obs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    (mean, log_std), layers = actor_layers(params, obs, "relu", BOUNDS)
+    (mean, log_std), layers = actor_layers(params, obs, "relu", CLIP)
     assert list(layers) == ["hidden0", "hidden1"]
     head = layers["hidden1"] @ params["head.weight"] + params["head.bias"]
     torch.testing.assert_close(torch.cat([mean, log_std], -1), head)

@@ -55,9 +55,9 @@ def test_learning_rate_and_depth_in_the_event_log(tmp_path: Path) -> None:
     run = fog.train(tiny(tmp_path))
     events = pd.read_csv(run.directory / "events.csv")
     grown = events[events["event"] == "expansion"]
-    assert list(grown["dense_layers"]) == [7, 9] * 3
+    assert list(grown["dense_layers"]) == [8, 10] * 3
     assert grown["critic_lr"].to_numpy() == pytest.approx(
-        [3e-4 * 5 / dense for dense in grown["dense_layers"]]
+        [3e-4 * 6 / dense for dense in grown["dense_layers"]]
     )
     reset = events[events["event"] == "reset"]
     assert set(reset["depth"]) == {2} and set(reset["critic_lr"]) == {3e-4}

@@ -18,6 +18,9 @@ def test_fog_is_the_papers_hyperparameter_table() -> None:
         "maximal_depth": 4,
         "expansion_updates": (50_000, 200_000),
         "actor_lr": 3e-4,
+        "stem_layers": 1,
+        "target_entropy": -0.5,
+        "log_std_map": "clip",
         "log_std_min": -20.0,
         "log_std_max": 2.0,
         "discount": 0.99,
@@ -43,7 +46,10 @@ def test_the_motivating_variants_share_what_the_paper_says(name: str) -> None:
         10.0,
         256,
     )
-    assert config.network.actor_layer_norm
+    assert config.network.actor_layer_norm and config.network.critic_layer_norm
+    assert (config.network.stem_layers, config.network.initial_depth) == (2, 0)
+    agent = config.agent
+    assert (agent.log_std_map, agent.log_std_min, agent.log_std_max) == ("smooth", -10.0, 2.0)
     assert bool(config.lifecycle.reset_steps) == (name != "sac")
 
 
@@ -52,7 +58,7 @@ def test_what_tells_the_motivating_variants_apart() -> None:
     assert list(samplers.values()) == ["uniform", "uniform", "per", "decay", "decay"]
     expanded = resolve("HalfCheetah-v4", "expanded-sac")
     assert (expanded.replay.epsilon, expanded.replay.tau) == (1e-4, 0.1)
-    assert (expanded.network.initial_depth, expanded.network.maximal_depth) == (1, 3)
+    assert (expanded.network.initial_depth, expanded.network.maximal_depth) == (0, 2)
     assert expanded.lifecycle.expansion_updates == (50_000, 200_000)
     assert resolve("HalfCheetah-v4", "balanced-sac").lifecycle.expansion_updates == ()
 

@@ -149,7 +149,7 @@ def actor_loss(
     if stage.agent.bc_active:
         offline = losses.combine(networks.q_values(batch.obs, batch.action, "offline"), 1.0)
     if offline is not None and losses.cloning_gate(value, offline):
-        bounds = rule.log_std_bounds
+        bounds = rule.log_std.bounds
         loss = loss - rule.bc_weight * losses.cloning_density(mean, log_std, batch.action, bounds)
     return loss
 

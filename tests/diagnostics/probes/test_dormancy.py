@@ -143,7 +143,7 @@ def test_dormancy_sees_every_layer_before_and_after_changes(tmp_path):
     for _, row in pairs.iterrows():
         assert np.array_equal(row["activation_x"], row["activation_y"])
     counted = before[before["network"] == "online"].groupby("member").size()
-    assert list(counted) == [stage.agent.dense_layers - 2] * 2
+    assert list(counted) == [stage.agent.dense_layers - 3] * 2
 
 
 def test_dormancy_cadence(tmp_path):

@@ -46,7 +46,7 @@ def reference_loss(stage, network, params, batch, noise):
     """Training loss per transition and penultimate features of a network with these parameters."""
     rule, found = stage.agent.rule, stage.agent.networks.transition_losses(batch, noise)
     if network == "actor":
-        policy, layers = actor_layers(params, batch.obs, rule.activation, rule.log_std_bounds)
+        policy, layers = actor_layers(params, batch.obs, rule.activation, rule.log_std)
         return actor_loss(stage, batch, noise, *policy), layers["hidden1"]
     if network == "value":
         values, layers = critic_layers(params, batch.obs, rule.activation)

@@ -1,126 +1,199 @@
-"""The update by autograd and the plain forward passes: what the fast one is held to."""
+"""SAC and OBAC once more, from the papers' formulas: what the fast update is held to.
+
+Written with torch's own layers, distributions and optimisers, one network at a time, and nothing of
+fog but the names of the tensors. No loss, forward pass, optimiser or averaging is shared.
+"""
 
 from __future__ import annotations
 
+import math
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-
-from fog import losses
-from fog.agents.gradient import gradient
-from fog.agents.rule import Rule
-from fog.agents.state import State
-from fog.agents.update import OFFLINE, ONLINE, Targets
-from fog.networks import (
-    GaussianAction,
-    Params,
-    actor_forward,
-    critic_forward,
-    members,
-    sample_action,
-)
-from fog.optim import adamw_, polyak_
-from fog.replay.batch import Batch
+from torch.distributions import Normal
 
 
-def reference_update_(
-    state: State, batch: Batch, noise: Tensor, bc_active: Tensor, rule: Rule
-) -> tuple[Tensor, Tensor]:
-    """See `fog.agents.update.update_`."""
-    temperature = state.temperature["log"].exp()
-    inputs = torch.cat([batch.obs, batch.action], dim=-1)
-    with torch.no_grad():
-        targets = compute_targets(state, batch, inputs, noise[0], rule)
+class Reference:
+    """An agent of independent networks in double precision, started from a state of ours."""
 
-    def critic_loss(critic: Params) -> tuple[Tensor, tuple[Tensor]]:
-        values = critic_forward(critic, inputs, rule.activation)
-        error = losses.squared_td_error(values, targets.critic)
-        return (batch.weight * error).sum(dim=0).mean(), (values,)
+    def __init__(self, config, act_dim, state):
+        self.config, self.act_dim = config, act_dim
+        self.obac = config.agent.backbone == "obac"
+        self.actor = _leaves(state.actor)
+        members = 4 if self.obac else 2
+        self.critics = [_leaves(_member(state.critic, k)) for k in range(members)]
+        self.targets = [_member(state.target, k) for k in range(members)]
+        self.values = [_leaves(_member(state.value, 0))] if self.obac else []
+        self.log_alpha = _leaves(state.temperature)
+        self.dense = self._dense_layers()
+        agent = config.agent
+        self.actor_adam = torch.optim.Adam(self.actor.values(), lr=_float32(agent.actor_lr))
+        self.alpha_adam = torch.optim.Adam(
+            self.log_alpha.values(), lr=_float32(agent.temperature_lr)
+        )
+        self._new_critic_optimisers()
 
-    _, (values,), critic_grads = gradient(critic_loss, state.critic)
-    offline: list[Tensor] = []
-    if targets.value is not None:
-        expected = targets.value
+    def _new_critic_optimisers(self):
+        agent = self.config.agent
+        rate = _float32(agent.critic_lr * self.dense / self._dense_layers())
+        decay = agent.weight_decay
+        parameters = [tensor for net in self.critics for tensor in net.values()]
+        self.critic_adam = torch.optim.AdamW(parameters, lr=rate, weight_decay=decay)
+        if self.obac:
+            self.value_adam = torch.optim.AdamW(
+                self.values[0].values(), lr=rate, weight_decay=decay
+            )
 
-        def value_loss(value: Params) -> tuple[Tensor, tuple[Tensor]]:
-            estimate = critic_forward(value, batch.obs, rule.activation)[0]
-            return losses.expectile_loss(expected - estimate, rule.expectile).mean(), (estimate,)
+    def _dense_layers(self):
+        return sum(name.endswith(".weight") for name in self.critics[0])
 
-        loss, (estimate,), value_grads = gradient(value_loss, state.value)
-        adamw_(state.value, value_grads, state.value_optimiser, rule.weight_decay)
-        offline += [loss, estimate.mean()]
-    adamw_(state.critic, critic_grads, state.critic_optimiser, rule.weight_decay)
+    def expand(self, state):
+        """Take over the fresh blocks of `state`; everything older stays, optimisers start anew."""
+        pairs = [
+            *((net, state.critic, k) for k, net in enumerate(self.critics)),
+            *((net, state.target, k) for k, net in enumerate(self.targets)),
+            *((net, state.value, 0) for net in self.values),
+        ]
+        targets = {id(net) for net in self.targets}
+        for net, tree, k in pairs:
+            fresh = {name: t for name, t in _member(tree, k).items() if name not in net}
+            assert fresh and all(name.startswith("block") for name in fresh)
+            net.update(fresh if id(net) in targets else _leaves(fresh))
+        self._new_critic_optimisers()
 
-    online = members(state.critic, 0, 2)
-    offline_value = losses.combine(values[OFFLINE], 1.0) if rule.offline else None
+    def update(self, batch, noise, bc_active):
+        """One update, with the noise of the next action and of the policy's action."""
+        agent = self.config.agent
+        obs, action, reward, bootstrap, next_obs, weight = (part.double() for part in batch)
+        alpha = self.log_alpha["log"].detach().exp()
+        with torch.no_grad():
+            next_action, next_log_prob, *_ = self._act(next_obs, noise[0])
+            next_q = self._twins([self._q(net, next_obs, next_action) for net in self.targets[:2]])
+            soft = reward + agent.discount * bootstrap * (next_q - alpha * next_log_prob)
+            goals = [soft, soft]
+            if self.obac:
+                bellman = reward + agent.discount * bootstrap * self._q(self.values[0], next_obs)
+                goals += [bellman, bellman]
+                best = torch.stack([self._q(net, obs, action) for net in self.targets[2:]])
+                best = best.min(dim=0).values
 
-    def actor_loss(actor: Params) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-        policy = _policy(actor, batch.obs, noise[1], rule)
-        at_policy = torch.cat([batch.obs, policy.action], dim=-1)
-        value = losses.combine(critic_forward(online, at_policy, rule.activation), rule.pessimism)
-        loss = losses.actor_loss(policy.log_prob, value, temperature).mean()
-        if offline_value is None:
-            return loss, (policy.log_prob, loss, loss)
-        density = losses.cloning_density(
-            policy.mean, policy.log_std, batch.action, rule.log_std_bounds
-        ).mean()
-        gate = (bc_active & losses.cloning_gate(value, offline_value)).to(loss.dtype)
-        return loss - gate * rule.bc_weight * density, (policy.log_prob, density, gate)
+        estimates = [self._q(net, obs, action) for net in self.critics]
+        errors = [q - goal for q, goal in zip(estimates, goals, strict=True)]
+        self.critic_adam.zero_grad()
+        sum((weight * error**2).mean() for error in errors).backward()
+        if self.obac:
+            self.value_adam.zero_grad()
+            gap = best - self._q(self.values[0], obs)
+            above, below = agent.expectile, 1 - agent.expectile
+            torch.where(gap < 0, below * gap**2, above * gap**2).mean().backward()
+            self.value_adam.step()
+        self.critic_adam.step()
 
-    policy_loss, (log_prob, density, gate), actor_grads = gradient(actor_loss, state.actor)
-    adamw_(state.actor, actor_grads, state.actor_optimiser)
+        self.actor_adam.zero_grad()
+        drawn, log_prob, mean, std = self._act(obs, noise[1])
+        q = self._twins([self._q(net, obs, drawn) for net in self.critics[:2]])
+        loss = (alpha * log_prob - q).mean()
+        if self.obac:
+            behaviour = torch.minimum(estimates[2], estimates[3]).mean().detach()
+            if bool(bc_active) and q.mean() < behaviour:
+                bounds = agent.log_std_min, agent.log_std_max
+                loss -= agent.bc_weight * Normal(mean, std).log_prob(action).clamp(*bounds).mean()
+        loss.backward()
+        self.actor_adam.step()
 
-    # The temperature loss is linear in log(alpha), so its gradient is its value at log(alpha) = 1.
-    slope = losses.temperature_loss(torch.ones_like(temperature), log_prob, rule.target_entropy)
-    adamw_(state.temperature, {"log": slope.mean()}, state.temperature_optimiser)
-    polyak_(state.target, state.critic, rule.polyak)
+        self.alpha_adam.zero_grad()
+        wanted = agent.target_entropy * self.act_dim
+        (-self.log_alpha["log"] * (log_prob.detach().mean() + wanted)).backward()
+        self.alpha_adam.step()
+        with torch.no_grad():
+            for target, net in zip(self.targets, self.critics, strict=True):
+                for name in target:
+                    target[name] = (1 - agent.polyak) * target[name] + agent.polyak * net[name]
+        return torch.stack([error.abs() for error in errors[:2]]).max(dim=0).values.detach()
 
-    td_error = losses.priority_error(values[ONLINE], targets.critic[ONLINE])
-    weighted = batch.weight * losses.squared_td_error(values, targets.critic)
-    metrics = [
-        weighted[ONLINE].sum(dim=0).mean(),
-        values[ONLINE].mean(),
-        td_error.mean(),
-        policy_loss,
-        -log_prob.mean(),
-        temperature,
-    ]
-    if offline_value is not None:
-        metrics += [weighted[OFFLINE].sum(dim=0).mean(), offline_value.mean()]
-        metrics += [*offline, density, gate]
-    return torch.stack(metrics), td_error
+    def _q(self, net: dict[str, Tensor], *inputs: Tensor) -> Tensor:
+        h = self._layer(net, "stem", torch.cat(inputs, dim=-1))
+        if "hidden.weight" in net:
+            h = self._layer(net, "hidden", h)
+        depth = len({name.split(".")[0] for name in net if name.startswith("block")})
+        for k in range(depth):
+            inside = self._layer(net, f"block{k}.inner", h)
+            h = h + self._layer(net, f"block{k}.outer", inside, active=False)
+        return (h @ net["head.weight"] + net["head.bias"]).squeeze(-1)
+
+    def _layer(self, net, key, x, active=True):
+        h = F.linear(x, net[f"{key}.weight"].T, net[f"{key}.bias"].flatten())
+        if f"{key}.scale" in net:
+            scale, offset = net[f"{key}.scale"].flatten(), net[f"{key}.offset"].flatten()
+            h = F.layer_norm(h, h.shape[-1:], scale, offset, eps=1e-6)
+        if not active:
+            return h
+        return F.elu(h) if self.config.network.activation == "elu" else F.relu(h)
+
+    def _act(self, obs, noise):
+        h = obs
+        for key in ("hidden0", "hidden1"):
+            h = self._layer(self.actor, key, h)
+        mean, free = (h @ self.actor["head.weight"] + self.actor["head.bias"]).split(
+            self.act_dim, dim=-1
+        )
+        agent = self.config.agent
+        low, high = agent.log_std_min, agent.log_std_max
+        if agent.log_std_map == "smooth":
+            std = (low + (high - low) * torch.sigmoid(2 * free)).exp()
+        else:
+            std = free.clamp(low, high).exp()
+        before = mean + std * noise
+        # Not torch's TanhTransform: its softplus cuts off at 20, an error of 4e-9.
+        log_slope = -2 * torch.cosh(before).log()
+        # Nor the Gaussian's density at `before`, which loses the noise where std is tiny.
+        log_prob = (Normal(0, 1).log_prob(noise) - std.log() - log_slope).sum(dim=-1)
+        return torch.tanh(before), log_prob, mean, std
+
+    def _twins(self, pair):
+        first, second = pair
+        pessimism = self.config.agent.pessimism
+        smaller, larger = torch.minimum(first, second), torch.maximum(first, second)
+        return (1 + pessimism) / 2 * smaller + (1 - pessimism) / 2 * larger
+
+    def tensors(self):
+        """Everything learnable and Adam's moments, by the names of `fog.agents.state.flatten`."""
+        found = {}
+        found |= _named("actor", [self.actor], self.actor_adam, stacked=False)
+        found |= _named("temperature", [self.log_alpha], self.alpha_adam, stacked=False)
+        found |= _named("critic", self.critics, self.critic_adam)
+        for name in self.targets[0]:
+            found[f"target/{name}"] = torch.stack([net[name] for net in self.targets])
+        if self.obac:
+            found |= _named("value", self.values, self.value_adam)
+        return found
 
 
-def compute_targets(
-    state: State, batch: Batch, inputs: Tensor, noise: Tensor, rule: Rule
-) -> Targets:
-    """Regression targets of the critics and V; `inputs` is [obs, action] of the batch.
+def _named(kind, nets, adam, stacked=True):
+    def joined(parts):
+        return (torch.stack(parts) if stacked else parts[0]).detach()
 
-    The online target critics see (s', a'), the offline ones (s, a): one stacked evaluation.
-    """
-    policy = _policy(state.actor, batch.next_obs, noise, rule)
-    next_inputs = torch.cat([batch.next_obs, policy.action], dim=-1)
-    if rule.offline:
-        stacked = torch.stack([next_inputs, next_inputs, inputs, inputs])
-        values = critic_forward(state.target, stacked, rule.activation)
-    else:
-        values = critic_forward(state.target, next_inputs, rule.activation)
-    soft = losses.soft_target(
-        batch.reward,
-        batch.bootstrap,
-        losses.combine(values[ONLINE], rule.pessimism),
-        policy.log_prob,
-        state.temperature["log"].exp(),
-        rule.discount,
-    )
-    if not rule.offline:
-        return Targets(soft.expand(2, -1), None)
-    next_value = critic_forward(state.value, batch.next_obs, rule.activation)[0]
-    offline = losses.offline_target(batch.reward, batch.bootstrap, next_value, rule.discount)
-    return Targets(
-        torch.stack([soft, soft, offline, offline]), losses.combine(values[OFFLINE], 1.0)
-    )
+    found = {}
+    for name in nets[0]:
+        parts = [net[name] for net in nets]
+        found[f"{kind}/{name}"] = joined(parts)
+        states = [adam.state[part] for part in parts]
+        if all(states):
+            found[f"{kind}_optimiser/mean/{name}"] = joined([at["exp_avg"] for at in states])
+            found[f"{kind}_optimiser/square/{name}"] = joined([at["exp_avg_sq"] for at in states])
+    return found
 
 
-def _policy(actor: Params, obs: Tensor, noise: Tensor, rule: Rule) -> GaussianAction:
-    mean, log_std = actor_forward(actor, obs, rule.activation, rule.log_std_bounds)
-    return sample_action(mean, log_std, noise)
+def _member(tree, k):
+    return {name: tensor[k].detach().double().clone() for name, tensor in tree.items()}
+
+
+def _leaves(tree):
+    return {name: t.detach().double().clone().requires_grad_() for name, t in tree.items()}
+
+
+def _float32(rate):
+    """Our learning rates are kept in single precision."""
+    assert math.isfinite(rate)
+    return float(torch.tensor(rate, dtype=torch.float32))

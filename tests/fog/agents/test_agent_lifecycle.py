@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from fog.agents import NetworkSpec, parameter_counts
 from fog.agents.state import flatten
 from fog.errors import UserError
+from fog.records.sizes import NetworkSpec
 from fog.seeding import integer_seed
 from fog.variants import VARIANTS, resolve
 from tests.fog.agents.agent_helpers import ACT, OBS, make_agent, make_batch, same
@@ -95,7 +95,7 @@ def test_expansion_keeps_old_parameters_and_rebuilds_critic_optimisers():
     agent.expand()
     after = snapshot(agent)
     fresh = {k for k in after if "block2" in k}
-    assert agent.depth == 3 and agent.dense_layers == 7
+    assert agent.depth == 3 and agent.dense_layers == 8
     for name, tensor in before.items():
         if name.startswith(("critic_optimiser", "value_optimiser")):
             continue
@@ -117,7 +117,7 @@ def test_expansion_keeps_old_parameters_and_rebuilds_critic_optimisers():
 @pytest.mark.parametrize(
     ("variant", "rates"),
     [
-        ("fog", [3e-4, 3e-4 * 5 / 7, 3e-4 * 5 / 9]),
+        ("fog", [3e-4, 3e-4 * 6 / 8, 3e-4 * 6 / 10]),
         ("expanded-sac", [3e-4, 3e-4 * 3 / 5, 3e-4 * 3 / 7]),
     ],
 )
@@ -272,8 +272,8 @@ def test_networks_view_and_offline_critics():
 )
 def test_parameter_counts_at_paper_scale(obs_dim, act_dim, millions):
     """algorithm.md 10.8: 8 Q + V + actor, no V target, depth 4, width 512."""
-    spec = NetworkSpec.from_config(resolve("HalfCheetah-v4", "fog"), obs_dim, act_dim)
-    counts = parameter_counts(spec, depth=4)
+    settings = resolve("HalfCheetah-v4", "fog").flat()
+    counts = NetworkSpec.from_settings(settings, obs_dim, act_dim).parameters(depth=4)
     assert round(counts["total"] / 1e6, 1) == millions
     assert counts["trainable"] == counts["total"] - 2 * counts["critic"]
     assert round(counts["trainable"] / 1e6) in (11, 12)

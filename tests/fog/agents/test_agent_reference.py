@@ -1,4 +1,4 @@
-"""The update with written-out gradients is the update by autograd."""
+"""The update with written-out gradients is the one the papers describe."""
 
 from __future__ import annotations
 
@@ -11,31 +11,86 @@ import torch
 
 from fog import kernels
 from fog.agents import Batch
-from fog.agents.state import clone_state, flatten
+from fog.agents.state import flatten
 from fog.agents.update import update_
+from fog.variants import VARIANTS
 from tests.fog.agents.agent_helpers import ACT, SIZE, doubled, make_agent, make_batch, one
-from tests.fog.agents.reference import reference_update_
+from tests.fog.agents.reference import Reference
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
-PLAIN = {"critic": "plain", "initial_depth": 0, "maximal_depth": 0, "expansion_updates": ()}
+PLAIN = {"critic_layer_norm": False, "actor_layer_norm": False}
+FIXED = {"maximal_depth": 0, "initial_depth": 0, "expansion_updates": ()}
+
+
+def distinct_variants():
+    """One variant for each update there is: they differ in sampler and schedule beyond that."""
+    found = {}
+    for name in VARIANTS:
+        agent = make_agent(name)
+        found.setdefault((agent.spec, agent.rule), name)
+    return list(found.values())
+
+
 CASES = {
-    "sac": ("sac", {}),
+    **{name: (name, {"bc_weight": 0.5}) for name in distinct_variants()},
     "elu": ("sac", {"activation": "elu"}),
     "actor without norm": ("sac", {"actor_layer_norm": False}),
     "mean of twins": ("sac", {"pessimism": 0.0}),
     "some pessimism": ("sac", {"pessimism": 0.3}),
-    "clipped std": ("sac", {"log_std_min": -0.2, "log_std_max": 0.1}),
-    "plain": ("sac", PLAIN),
-    "fog": ("fog", {"bc_weight": 0.5}),
+    "clipped std": ("sac", {"log_std_map": "clip", "log_std_min": -0.2, "log_std_max": 0.1}),
+    "narrow smooth std": ("sac", {"log_std_min": -0.2, "log_std_max": 0.1}),
+    "entropy of one per action": ("sac", {"target_entropy": -1.0}),
+    "plain, growing": ("expanded-sac", PLAIN),
     "fog on metaworld": ("fog", {"bc_weight": 0.5, "pessimism": 0.0}),
-    "plain fog": ("fog", {**PLAIN, "bc_weight": 0.5}),
+    "fog with a stem of two": ("fog", {"bc_weight": 0.5, "stem_layers": 2}),
+    "fog with a smooth std": (
+        "fog",
+        {"bc_weight": 0.5, "log_std_map": "smooth", "log_std_min": -10.0},
+    ),
+    "plain fog": ("fog", {**PLAIN, **FIXED, "stem_layers": 2, "bc_weight": 0.5}),
 }
 
 
+def pair(case):
+    """Our agent's state in double precision, its rule, and the reference started from it."""
+    variant, settings = CASES[case]
+    agent = make_agent(variant, **settings)
+    return agent, doubled(agent._state), Reference(agent.config, ACT, agent._state)
+
+
+def step(state, reference, rule, index, bc_active=True):
+    """One update of both; returns the gate."""
+    g = torch.Generator().manual_seed(index)
+    batch = Batch(*(part.double() for part in one(make_batch(seed=index))))
+    noise = torch.randn(2, SIZE, ACT, generator=g).double()
+    flag = torch.tensor(bc_active)
+    metrics, td_error = update_(state, batch, noise, flag, rule)
+    torch.testing.assert_close(td_error, reference.update(batch, noise, flag), rtol=1e-9, atol=1e-9)
+    return metrics[-1].item()
+
+
+def assert_same(state, reference):
+    right, seen = reference.tensors(), set()
+    for name, tensor in flatten(state):
+        if name.endswith(("/step", "/lr")):
+            continue
+        torch.testing.assert_close(tensor, right[name], rtol=1e-9, atol=1e-9, msg=name)
+        seen.add(name)
+    assert seen == set(right)
+
+
 def test_the_cases_are_different_agents():
-    configs = [make_agent(variant, **settings).config for variant, settings in CASES.values()]
-    assert all(one != other for one, other in itertools.combinations(configs, 2))
+    configs = [
+        make_agent(variant, **settings).config.replace(variant="fog")
+        for variant, settings in CASES.values()
+    ]
+    same = [
+        pair
+        for pair in itertools.combinations(CASES, 2)
+        if len({repr(configs[list(CASES).index(case)]) for case in pair}) == 1
+    ]
+    assert not same
 
 
 # Only a minimum picks one of the twins.
@@ -45,85 +100,32 @@ PICKING = [case for case, (_, settings) in CASES.items() if "pessimism" not in s
 @pytest.mark.parametrize(
     ("case", "picks"), [*((case, False) for case in CASES), *((case, True) for case in PICKING)]
 )
-def test_twenty_updates_in_double_precision(case, picks):
-    """A wrong gradient cannot hide: Adam's moments are compared to 1e-9."""
-    variant, settings = CASES[case]
-    agent = make_agent(variant, **settings)
+def test_updates_before_and_after_every_expansion_in_double_precision(case, picks):
+    """A wrong gradient cannot hide: parameters and Adam's moments are compared to 1e-9."""
+    agent, state, reference = pair(case)
     rule = replace(agent.rule, picks=picks)
-    fast, plain = doubled(agent._state), doubled(agent._state)
-    g = torch.Generator().manual_seed(0)
     gates = []
-    for index in range(20):
-        batch = Batch(*(part.double() for part in one(make_batch(seed=index))))
-        noise = torch.randn(2, SIZE, ACT, generator=g).double()
-        flag = torch.tensor(index > 5)
-        got = update_(fast, batch, noise, flag, rule)
-        want = reference_update_(plain, batch, noise, flag, rule)
-        torch.testing.assert_close(got, want, rtol=1e-9, atol=1e-9)
-        gates.append(got[0][-1].item())
-    right = dict(flatten(plain))
-    for name, tensor in flatten(fast):
-        torch.testing.assert_close(tensor, right[name], rtol=1e-7, atol=1e-9, msg=name)
+    for depth in range(agent.spec.initial_depth, agent.spec.maximal_depth + 1):
+        if depth > agent.spec.initial_depth:
+            agent._set_state(state)
+            agent.expand()
+            state = doubled(agent._state)
+            reference.expand(state)
+        for index in range(6):
+            gates.append(step(state, reference, rule, 100 * depth + index, bc_active=index > 1))
+        assert_same(state, reference)
     if case == "fog":
         # The cloning term was in and out of the loss, or its gradient was not tested.
         assert set(gates) == {0.0, 1.0}
 
 
-@pytest.mark.parametrize("native", [False, pytest.param(True, marks=needs_compiler)])
-@pytest.mark.parametrize("variant", ["expanded-sac", "fog"])
-def test_two_hundred_updates_across_expansion_and_reset(variant, native):
-    """In the precision of training, to 1e-5, with torch's products and with ours."""
-    assert not native or kernels.load()
-    agents = [make_agent(variant, bc_wait_updates=30, bc_weight=0.1) for _ in range(2)]
-    rule = replace(agents[0].rule, picks=True, native=native)
-    g = torch.Generator().manual_seed(0)
-    for index in range(200):
-        if index in (60, 190):
-            for agent in agents:
-                agent.expand()
-        if index == 130:
-            for agent in agents:
-                agent.reset()
-        batch, noise = one(make_batch(seed=index)), torch.randn(2, SIZE, ACT, generator=g)
-        flag = torch.tensor(index % 130 >= 30)
-        for agent, function in zip(agents, (update_, reference_update_), strict=True):
-            function(agent._state, batch, noise, flag, rule)
-    right = dict(flatten(agents[1]._state))
-    for name, tensor in flatten(agents[0]._state):
-        torch.testing.assert_close(tensor, right[name], rtol=1e-5, atol=1e-5, msg=name)
-
-
-@needs_compiler
-@pytest.mark.parametrize("case", CASES)
-def test_two_hundred_updates_with_our_kernels(case):
-    """Every kind of agent, to 1e-5 beside the same update by torch's products."""
-    assert kernels.load()
-    variant, settings = CASES[case]
-    agent = make_agent(variant, width=24, **settings)
-    picks = agent.rule.pessimism == 1.0
-    states, g = (agent._state, clone_state(agent._state)), torch.Generator().manual_seed(0)
-    for index in range(200):
-        batch, noise = one(make_batch(seed=index)), torch.randn(2, SIZE, ACT, generator=g)
-        for state, native in zip(states, (True, False), strict=True):
-            rule = replace(agent.rule, native=native, picks=native and picks)
-            update_(state, batch, noise, torch.tensor(index > 50), rule)
-    right = dict(flatten(states[1]))
-    for name, tensor in flatten(states[0]):
-        torch.testing.assert_close(tensor, right[name], rtol=1e-5, atol=1e-5, msg=name)
-
-
 def test_the_reference_is_not_the_fast_update_in_disguise():
-    """A different rule must show in the comparison above."""
-    agent = make_agent("sac")
-    state = clone_state(agent._state)
-    batch, noise = one(make_batch()), torch.randn(2, SIZE, ACT)
+    """Another rule must show in the comparison above."""
+    _, state, reference = pair("sac")
     other = make_agent("sac", pessimism=0.5).rule
-    update_(agent._state, batch, noise, torch.tensor(False), agent.rule)
-    reference_update_(state, batch, noise, torch.tensor(False), other)
-    right = dict(flatten(state))
-    assert any(
-        not torch.allclose(tensor, right[name], atol=1e-5) for name, tensor in flatten(agent._state)
-    )
+    with pytest.raises(AssertionError):
+        step(state, reference, other, 0)
+        assert_same(state, reference)
 
 
 @pytest.mark.parametrize("smaller", [0, 1])
@@ -131,13 +133,48 @@ def test_one_twin_may_be_picked_everywhere(smaller):
     """The border between the twins then lies at an end."""
     agent = make_agent("sac")
     agent._state.critic["head.bias"][smaller] -= 1e3
-    state = clone_state(agent._state)
-    batch, noise = one(make_batch()), torch.randn(2, SIZE, ACT)
-    rule = replace(agent.rule, picks=True)
-    update_(agent._state, batch, noise, torch.tensor(False), rule)
-    reference_update_(state, batch, noise, torch.tensor(False), rule)
-    for name, tensor in state.actor.items():
-        torch.testing.assert_close(agent._state.actor[name], tensor, rtol=1e-5, atol=1e-6, msg=name)
+    state = doubled(agent._state)
+    reference = Reference(agent.config, ACT, agent._state)
+    step(state, reference, replace(agent.rule, picks=True), 0)
+    assert_same(state, reference)
+
+
+# Every way through the kernels: activations, norms, twins, stems, blocks, ensembles.
+KERNEL_CASES = (
+    "sac-utd1",
+    "expanded-sac",
+    "elu",
+    "mean of twins",
+    "plain, growing",
+    "fog",
+    "fog on metaworld",
+    "fog with a stem of two",
+)
+
+
+@needs_compiler
+@pytest.mark.parametrize("case", KERNEL_CASES)
+def test_two_hundred_updates_with_our_kernels(case):
+    """To 1e-5 beside the same update by torch's products, across expansions and a reset."""
+    assert kernels.load()
+    variant, settings = CASES[case]
+    agents = [make_agent(variant, width=24, **settings) for _ in range(2)]
+    picks = agents[0].rule.pessimism == 1.0
+    g = torch.Generator().manual_seed(0)
+    grows = agents[0].spec.maximal_depth > agents[0].spec.initial_depth
+    for index in range(200):
+        for agent in agents:
+            if index in (60, 190) and grows:
+                agent.expand()
+            if index == 130:
+                agent.reset()
+        batch, noise = one(make_batch(seed=index)), torch.randn(2, SIZE, ACT, generator=g)
+        for agent, native in zip(agents, (True, False), strict=True):
+            rule = replace(agent.rule, native=native, picks=native and picks)
+            update_(agent._state, batch, noise, torch.tensor(index % 130 > 30), rule)
+    right = dict(flatten(agents[1]._state))
+    for name, tensor in flatten(agents[0]._state):
+        torch.testing.assert_close(tensor, right[name], rtol=1e-5, atol=1e-5, msg=name)
 
 
 def test_wide_critics_pick_where_there_is_a_minimum():

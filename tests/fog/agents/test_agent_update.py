@@ -11,7 +11,7 @@ import torch
 from fog.agents import transition_losses, update
 from fog.agents.state import clone_state, flatten
 from fog.agents.update import metric_names, update_
-from fog.networks import actor_forward, critic_forward
+from fog.networks import LogStd, actor_forward, critic_forward
 from tests.fog.agents.agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one, same
 
 BOUNDS = (-20.0, 2.0)
@@ -24,7 +24,7 @@ def critic(params, x, twins):
 
 def policy(params, obs, noise):
     """Tanh Gaussian through torch.distributions rather than through our formula."""
-    mean, log_std = actor_forward(params, obs, "elu", BOUNDS)
+    mean, log_std = actor_forward(params, obs, "elu", LogStd("clip", *BOUNDS))
     before = mean + log_std.exp() * noise
     normal = torch.distributions.Normal(mean, log_std.exp())
     jacobian = torch.distributions.TanhTransform().log_abs_det_jacobian(before, before.tanh())
@@ -229,8 +229,8 @@ def test_transition_losses_are_the_training_losses(variant):
 
 
 def test_target_entropy_is_per_dimension_in_the_config():
-    assert make_agent("fog").rule.target_entropy == -ACT
-    assert make_agent("sac").rule.target_entropy == -ACT / 2
+    assert make_agent("fog").rule.target_entropy == -ACT / 2
+    assert make_agent("sac", target_entropy=-1.0).rule.target_entropy == -ACT
     assert math.exp(make_agent()._state.temperature["log"]) == 1.0
 
 

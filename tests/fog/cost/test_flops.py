@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fog.agents import NetworkSpec, build_agent, transition_losses
+from fog.agents import build_agent, transition_losses
 from fog.agents.rule import picks
 from fog.config import Config
 from fog.cost.flops import TERMS, loss_flops, total_flops, update_flops
+from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 from fog.variants import resolve
 
@@ -64,7 +65,7 @@ def test_a_wide_update_that_picks_is_counted_exactly(backbone: str) -> None:
 
 @pytest.mark.parametrize("backbone", ["sac", "obac"])
 def test_a_plain_critic_is_counted_exactly(backbone: str) -> None:
-    agent = build_agent(_config(backbone, 0, 8, critic="plain"), OBS, ACT)
+    agent = build_agent(_config(backbone, 0, 8, stem_layers=2, critic_layer_norm=False), OBS, ACT)
     with FlopCounterMode(display=False) as counter:
         agent.update(_batch(1, BATCH))
     assert counter.get_total_flops() == total_flops(agent.spec, 0, BATCH)
@@ -90,7 +91,7 @@ def test_the_losses_of_the_whole_buffer_are_counted_exactly(backbone: str) -> No
 
 
 def test_terms_of_the_offline_networks_are_nothing_for_sac() -> None:
-    spec = NetworkSpec.from_config(_config("sac", 2, 8), OBS, ACT)
+    spec = NetworkSpec.from_settings(_config("sac", 2, 8).flat(), OBS, ACT)
     counted = update_flops(spec, 2, BATCH)
     assert {name for name, flops in counted.items() if flops == 0} == {
         term.name for term in TERMS if term.network == "value"

@@ -10,10 +10,10 @@ import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
 import fog
-from fog.agents import NetworkSpec
 from fog.cost.probes import PROBES, probe_flops
 from fog.cost.work import work_of
 from fog.events import Probe
+from fog.records.sizes import NetworkSpec
 from tests.training import tiny
 
 
@@ -50,7 +50,7 @@ def test_a_probe_makes_about_the_products_of_the_table(
     )
     run = fog.train(config)
     assert run.status == "finished"
-    spec, work = NetworkSpec.from_config(config, 3, 1), work_of(config)
+    spec, work = NetworkSpec.from_settings(config.flat(), 3, 1), work_of(config)
     for name in PROBES:
         if name == "sample_counts":
             assert counted[name] == 0

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import fog
-from fog.agents import NetworkSpec, build_agent
+from fog.agents import build_agent
 from fog.checkpoint import candidates
 from fog.config import Config
 from fog.cost.disk import checkpoint_bytes, disk_bytes
@@ -17,6 +17,7 @@ from fog.cost.memory import replay_bytes, state_bytes
 from fog.cost.probes import PROBES, attached, moments
 from fog.cost.work import Work, work_of
 from fog.probing import available
+from fog.records.sizes import NetworkSpec
 from fog.replay import Replay, make_sampler
 from tests.training import tiny
 
@@ -62,7 +63,7 @@ def test_updates_are_counted_by_the_depth_they_are_made_with() -> None:
 
 def test_a_checkpoint_is_as_large_as_estimated(finished: tuple[Config, Work, Path]) -> None:
     config, work, home = finished
-    spec = NetworkSpec.from_config(config, OBS, ACT)
+    spec = NetworkSpec.from_settings(config.flat(), OBS, ACT)
     actual = _size(candidates(home / "checkpoint")[0])
     assert checkpoint_bytes(config, work, spec, LENGTH) == pytest.approx(actual, rel=0.1)
 
@@ -71,7 +72,7 @@ def test_a_run_directory_is_about_as_large_as_estimated(
     finished: tuple[Config, Work, Path],
 ) -> None:
     config, work, home = finished
-    spec = NetworkSpec.from_config(config, OBS, ACT)
+    spec = NetworkSpec.from_settings(config.flat(), OBS, ACT)
     assert disk_bytes(config, work, spec, LENGTH) == pytest.approx(_size(home), rel=0.3)
 
 
