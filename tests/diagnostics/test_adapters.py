@@ -186,7 +186,7 @@ def test_hidden_gradients_by_the_chain_rule(agent):
 
 
 class Shared(nn.Module):
-    """LayerNorm, one activation module for both layers, and in-place work after it."""
+    """LayerNorm, and one activation module for both layers, which works in place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,8 +195,7 @@ class Shared(nn.Module):
         self.second, self.head = nn.Linear(8, 8), nn.Linear(8, 1)
 
     def forward(self, x):
-        h = self.act(self.norm(self.first(x)))
-        h *= 3.0
+        h = 3.0 * self.act(self.norm(self.first(x)))
         return self.head(self.act(self.second(h)))
 
 

@@ -14,10 +14,7 @@ from tests.fog.agents.agent_helpers import ACT, doubled, make_agent, make_batch,
 
 WIDTH, ROWS = 6, 12
 DEAD, UNHEARD = 2, 4
-PLAIN = {
-    "variant": "sac", "critic": "plain", "initial_depth": 0, "maximal_depth": 0,
-    "actor_layer_norm": False,
-}  # fmt: skip
+PLAIN = {"variant": "sac", "critic_layer_norm": False, "actor_layer_norm": False}
 NORMALISED = {"variant": "fog", "activation": "relu", "actor_layer_norm": True}
 
 
