@@ -1,4 +1,4 @@
-"""FoG: forget and grow, and the agents it is compared with.
+"""FoG: forget and grow, its ablations, and the SAC family it starts from.
 
     config = fog.resolve("cartpole-swingup", "fog", scale=0.02)
     run = fog.train(config)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from gymnasium.spaces import flatdim
 
 from fog import configfile, envs, rundir
-from fog.agents import build_agent
 from fog.cli.table import render
 from fog.cli.train import never
 from fog.config import Config
 from fog.device import compiles, device_of
+from fog.records.sizes import NetworkSpec
 from fog.schedule import UpdateSchedule, timeline
 
 
@@ -42,14 +42,11 @@ def _lifecycle(config: Config) -> str:
 
 
 def _size(config: Config, obs_dim: int, act_dim: int) -> str:
-    agent = build_agent(config, obs_dim, act_dim, device_of(config), False)
+    spec = NetworkSpec.from_settings(config.flat(), obs_dim, act_dim)
     rows = []
-    depths = range(config.network.initial_depth, config.network.maximal_depth + 1)
-    for depth in depths:
-        if depth > config.network.initial_depth:
-            agent.expand()
-        counts = agent.parameter_counts()
-        rows.append([str(depth), str(agent.dense_layers), f"{agent.critic_lr:.5g}"])
+    for depth in range(spec.initial_depth, spec.maximal_depth + 1):
+        counts, rate = spec.parameters(depth), spec.learning_rate(config.agent.critic_lr, depth)
+        rows.append([str(depth), str(spec.dense_layers(depth)), f"{rate:.5g}"])
         rows[-1] += [f"{counts['total']:,}", f"{counts['trainable']:,}"]
     table = render(
         ["depth", "dense layers", "critic lr", "parameters", "trainable"],

@@ -142,7 +142,7 @@ def test_a_finite_buffer_ends_the_growth():
 
 
 def test_numbers_known_for_the_papers_settings():
-    """Draws over beta when updates start at 5,000 steps (algorithm.md section 5)."""
+    """Draws over beta when updates start at 5,000 steps, summed independently."""
     n, late = 1_000_000, 4999
     for law, expected in {
         (None, 0.0): [5.30, 2.30, 0.69, 0.11],

@@ -271,7 +271,7 @@ def test_networks_view_and_offline_critics():
     [(17, 6, 19.4), (51, 19, 19.6), (67, 21, 19.7), (223, 38, 20.6), (376, 17, 21.3)],
 )
 def test_parameter_counts_at_paper_scale(obs_dim, act_dim, millions):
-    """algorithm.md 10.8: 8 Q + V + actor, no V target, depth 4, width 512."""
+    """8 Q, V and the actor at depth 4, width 512; V has no target. Counted by hand."""
     settings = resolve("HalfCheetah-v4", "fog").flat()
     counts = NetworkSpec.from_settings(settings, obs_dim, act_dim).parameters(depth=4)
     assert round(counts["total"] / 1e6, 1) == millions

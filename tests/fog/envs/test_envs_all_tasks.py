@@ -11,7 +11,7 @@ from envs_support import rollout, task_param
 from fog import envs, tasks
 from fog.envs.task_env import TaskEnv
 
-# Observation and action sizes (../shared/algorithm.md section 8; DMC by its documentation).
+# Observation and action sizes, from the suites' documentation and their published wrappers.
 SIZES = {
     "Ant-v4": (27, 8),
     "HalfCheetah-v4": (17, 6),

@@ -97,7 +97,7 @@ def test_decay_inverse_is_the_inverse(epsilon, tau, size):
 
 
 def test_numbers_known_for_the_papers_settings():
-    """Sums computed independently (algorithm.md section 5)."""
+    """Sums computed independently, by adding up the weights one by one."""
     for epsilon, tau, n, age, total in [
         (1e-5, 0.1, 1_000_000, 230_257, 166_974),
         (1e-4, 0.1, 1_000_000, 23_025, 106_698),
