@@ -7,7 +7,7 @@ of one variant more than of another. Those that count were written down before a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -64,6 +64,16 @@ def _each(
         larger, _, smaller = (part.strip() for part in pair.partition(">"))
         found.append(Contrast(what, measure, larger, smaller or None, ratio, counts))
     return tuple(found)
+
+
+def _dormancy(score: str, counts: bool) -> Iterator[Contrast]:
+    """Contrasts of dormancy by one score, whose name stands in each."""
+    for what, measure, pairs in (
+        ("points lost at an expansion", measures.fall_at_expansions, "fog, expanded-sac"),
+        ("share of neurons, points", measures.dormant, "fog-fixed2 > fog, fog-fixed4 > fog"),
+    ):
+        by_score = partial(measure, score=score)
+        yield from _each(f"dormant ({score}), {what}", by_score, pairs, ratio=False, counts=counts)
 
 
 _scaled = partial(partial, quantity="scaled")
@@ -148,27 +158,19 @@ CLAIMS = (
     Claim(
         "dormancy drops at expansions",
         "Steep drops in the dormant ratio follow expansions immediately; FoG has fewer dormant "
-        "neurons than networks that do not grow (here of 2 and of 4 blocks).",
+        "neurons than networks that do not grow (here of 2 and of 4 blocks). Judged by gradients, "
+        "as the paper defines dormancy; by activations, as the work it cites does, for comparison.",
         (
+            *_dormancy("gradient", counts=True),
+            # By gradient only: an expansion cannot change what older layers put out.
             *_each(
-                "points of dormancy lost at an expansion",
-                measures.fall_at_expansions,
-                "fog, expanded-sac",
-                ratio=False,
-            ),
-            *_each(
-                "dormant neurons, points",
-                measures.dormant,
-                "fog-fixed2 > fog, fog-fixed4 > fog",
-                ratio=False,
-            ),
-            *_each(
-                "points lost by layers older than the expansion",
-                measures.fall_of_old_layers,
+                "dormant (gradient), points lost by layers older than the expansion",
+                partial(measures.fall_of_old_layers, score="gradient"),
                 "fog, expanded-sac",
                 ratio=False,
                 counts=False,
             ),
+            *_dormancy("activation", counts=False),
         ),
     ),
     Claim(

@@ -4,12 +4,14 @@ Columns of the table:
 
 - `final`: mean over seeds of each run's last evaluation.
 - `best`: mean over seeds of each run's best evaluation strictly before its last step (the rule
-  behind the paper's tables).
+  behind the paper's tables), among those on the grid `grid`: `25k` steps at scale 1, which are
+  `grid_steps` in these runs, or `all`.
 - `iqm`, `iqm_low`, `iqm_high`: interquartile mean over seeds of the last evaluation, with its 95 %
   bootstrap interval. NaN ends with one seed: nothing is known about the width then.
 - `primacy`: primacy-bias index of the online critic (`diagnostics.primacy`), mean over training.
-- `dormant`: share of dormant neurons in the online critic at the last measurement; a neuron is
-  dormant if its mean |activation| is at most 0.1 of its layer's mean.
+- `dormant_gradient`, `dormant_activation`: share of dormant neurons in the online critic at the
+  last measurement; a neuron is dormant by gradient (the paper's text) if its mean |gradient|, by
+  activation (the work it cites) if its mean |activation|, is at most 0.1 of its layer's mean.
 - `updates_per_second`: mean over seeds, evaluations and probes included.
 """
 
@@ -22,13 +24,13 @@ import numpy as np
 import pandas as pd
 
 from diagnostics import primacy, statistics
-from diagnostics.dormant import dormant_ratios
+from diagnostics.dormant import SCORES, dormant_ratios
 from diagnostics.errors import unknown
 from diagnostics.plots.names import ordered
 from diagnostics.runs import Runs
 
 TAU = 0.1
-"""Threshold of dormancy, as a share of the layer's mean activation."""
+"""Threshold of dormancy, as a share of the layer's mean score."""
 
 SORTABLE = {
     "variant": True,
@@ -37,7 +39,8 @@ SORTABLE = {
     "best": False,
     "iqm": False,
     "primacy": True,
-    "dormant": True,
+    "dormant_gradient": True,
+    "dormant_activation": True,
     "updates_per_second": False,
 }
 """Columns to sort by, and whether small comes first."""
@@ -63,7 +66,8 @@ def compare(runs: Runs, *, sort: str = "variant", seed: int = 0) -> pd.DataFrame
         raise unknown("column to sort by", sort, SORTABLE)
     table = runs.runs
     per_run = table.assign(
-        primacy=table["run"].map(_primacy(runs)), dormant=table["run"].map(_dormant(runs))
+        primacy=table["run"].map(_primacy(runs)),
+        **{f"dormant_{score}": table["run"].map(_dormant(runs, score)) for score in SCORES},
     )
     rng = np.random.default_rng(seed)
     rows = []
@@ -92,11 +96,13 @@ def _row(runs: pd.DataFrame, rng: np.random.Generator) -> dict[str, Any]:
         "seeds": len(runs),
         "final": _mean(final),
         "best": _mean(runs["best_score"]),
+        "grid": first["grid"],
+        "grid_steps": first["grid_steps"],
         "iqm": iqm.estimate,
         "iqm_low": iqm.low,
         "iqm_high": iqm.high,
         "primacy": _mean(runs["primacy"]),
-        "dormant": _mean(runs["dormant"]),
+        **{f"dormant_{score}": _mean(runs[f"dormant_{score}"]) for score in SCORES},
         "updates_per_second": _mean(runs["updates_per_second"]),
         "status": status(runs),
     }
@@ -135,9 +141,9 @@ def _primacy(runs: Runs) -> dict[str, float]:
     return found
 
 
-def _dormant(runs: Runs) -> dict[str, float]:
-    """Each run's last dormant ratio of the online critic."""
+def _dormant(runs: Runs, score: str) -> dict[str, float]:
+    """Each run's last ratio of the online critic's neurons that are dormant by a score."""
     scores = runs.table("dormancy", last=_NEWEST_PARTS)
     scores = scores[(scores["network"] == "online") & (scores["phase"] == "cadence")]
-    ratios = dormant_ratios(scores, score="activation", tau=TAU).sort_values("env_step")
+    ratios = dormant_ratios(scores, score=score, tau=TAU).sort_values("env_step")
     return dict(ratios.groupby("run")["ratio"].last())

@@ -1,9 +1,10 @@
 """Dormant neurons: from recorded scores of every neuron to shares of each network.
 
 Two definitions, because the paper's text defines dormancy by gradients and cites work that
-defines it by activations. A neuron of a layer is dormant if its score is at most tau times the
-mean score of its layer (Sokar et al., 2023; with gradients in place of activations for the second).
-With LayerNorm and ELU exact zeros do not occur, so the paper's "non-zero gradient" needs a tau.
+defines it by activations: *dormant (gradient)* and *dormant (activation)*, never just "dormant". A
+neuron of a layer is dormant if its score is at most tau times the mean score of its layer (Sokar et
+al., 2023, by activations). With LayerNorm and ELU exact zeros do not occur, so the paper's
+"non-zero gradient" needs a tau.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ TAUS = (0.0, 0.025, 0.1)
 """Thresholds of the tables; 0 counts exact zeros."""
 
 
-def dormant_ratios(
-    dormancy: pd.DataFrame, *, score: str = "gradient", tau: float = 0.1
-) -> pd.DataFrame:
+def dormant_ratios(dormancy: pd.DataFrame, *, score: str, tau: float = 0.1) -> pd.DataFrame:
     """Share of dormant neurons by run, network and measurement, all hidden layers together.
+
+    Measurements without the score are left out: runs of schema version 1 have no gradient scores.
 
     Args:
         dormancy: `Runs.dormancy`.
@@ -30,9 +31,11 @@ def dormant_ratios(
 
     Returns:
         Columns `task`, `variant`, `seed`, `label`, `run`, `env_step`, `phase`, `network`,
-        `neurons`, `dormant`, `ratio`.
+        `score`, `neurons`, `dormant`, `ratio`.
     """
-    keys = ["task", "variant", "seed", "label", "run", "env_step", "phase", "network"]
+    keys = ["task", "variant", "seed", "label", "run", "env_step", "phase", "network", "score"]
+    if not dormancy.empty:
+        dormancy = dormancy[dormancy[score].notna()].assign(score=score)
     if dormancy.empty:
         return pd.DataFrame(columns=[*keys, "neurons", "dormant", "ratio"])
     counts = np.array(

@@ -143,10 +143,12 @@ def read_parts(
             problems.append(f"{where} cannot be read: {_one_line(error)}")
             continue
         problem = _mismatch(name, table)
-        if problem is None:
-            tables.append(table)
-        else:
+        if problem is not None:
             problems.append(f"{where} {problem}: left out")
+            continue
+        table, changes = _without_changed(name, table)
+        problems += [change for change in changes if change not in problems]
+        tables.append(table)
     if not tables:
         return None, problems
     try:
@@ -158,14 +160,32 @@ def read_parts(
 
 def _mismatch(name: str, table: pyarrow.Table) -> str | None:
     """Why a part is not what `schema` promises; tables of other people's probes are not checked."""
-    version = (table.schema.metadata or {}).get(schema.METADATA_KEY.encode(), b"").decode()
-    if version != str(schema.VERSION):
-        return f"has schema version {version or 'unknown'}, this code reads {schema.VERSION}"
+    version = _version(table)
+    if version not in map(str, schema.READABLE):
+        readable = " and ".join(map(str, schema.READABLE))
+        return f"has schema version {version or 'unknown'}, this code reads {readable}"
     if name in schema.TABLES:
         missing = set(schema.TABLES[name].names) - set(table.column_names)
         if missing:
             return f"lacks the columns {sorted(missing)}"
     return None
+
+
+def _version(table: pyarrow.Table) -> str:
+    version: bytes = (table.schema.metadata or {}).get(schema.METADATA_KEY.encode(), b"")
+    return version.decode()
+
+
+def _without_changed(name: str, table: pyarrow.Table) -> tuple[pyarrow.Table, list[str]]:
+    """A part without values that meant something else in its schema version, and what they were."""
+    version = _version(table)
+    said = []
+    for column, meaning in schema.CHANGED.get(int(version), {}).get(name, {}).items():
+        place = table.schema.get_field_index(column)
+        field = table.schema.field(place)
+        table = table.set_column(place, field, pyarrow.nulls(len(table), field.type))
+        said.append(f"probes/{name} has schema version {version}: {column} is not read, {meaning}")
+    return table, said
 
 
 def _one_line(error: Exception) -> str:

@@ -17,7 +17,8 @@ from diagnostics.runs import Runs
 from diagnostics.scores import curve
 
 TAU = 0.1
-"""A neuron is dormant if its gradient is at most this share of its layer's mean."""
+"""A neuron is dormant if its score, by gradient or activation, is at most this share of its
+layer's mean."""
 
 LATE = 0.5
 """The late columns of a heatmap are those measured after this share of the run."""
@@ -107,24 +108,24 @@ def _between_resets(runs: Runs) -> pd.DataFrame:
     return found[found["interval"] > 0].astype({"log": float})
 
 
-def dormant(runs: Runs) -> pd.Series:
-    """Dormant neurons of the online critic in per cent, mean over training."""
-    ratios = _ratios(runs.dormancy)
+def dormant(runs: Runs, score: str) -> pd.Series:
+    """Neurons of the online critic that are dormant by a score in per cent, mean over training."""
+    ratios = _ratios(runs.dormancy, score)
     return 100 * ratios[ratios["phase"] == "cadence"].groupby("run")["ratio"].mean()
 
 
-def fall_at_expansions(runs: Runs) -> pd.Series:
+def fall_at_expansions(runs: Runs, score: str) -> pd.Series:
     """Points by which the online critic's dormant share falls at an expansion, on the same batch.
 
     New neurons are active at birth and count: this is what a curve of the ratio shows.
     """
-    changes = event_changes(_ratios(runs.dormancy))
+    changes = event_changes(_ratios(runs.dormancy, score))
     return 100 * (changes["before"] - changes["after"]).groupby(changes["run"]).mean()
 
 
-def fall_of_old_layers(runs: Runs) -> pd.Series:
+def fall_of_old_layers(runs: Runs, score: str) -> pd.Series:
     """The same of the layers alone that exist before and after: are old neurons revived?"""
-    changes = event_changes(_ratios(lasting_layers(runs.dormancy)))
+    changes = event_changes(_ratios(lasting_layers(runs.dormancy), score))
     return 100 * (changes["before"] - changes["after"]).groupby(changes["run"]).mean()
 
 
@@ -183,8 +184,8 @@ def _newest(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[cells["newest"]]
 
 
-def _ratios(dormancy: pd.DataFrame) -> pd.DataFrame:
-    return dormant_ratios(dormancy[dormancy["network"] == "online"], score="gradient", tau=TAU)
+def _ratios(dormancy: pd.DataFrame, score: str) -> pd.DataFrame:
+    return dormant_ratios(dormancy[dormancy["network"] == "online"], score=score, tau=TAU)
 
 
 def _log(value: float) -> float:

@@ -95,6 +95,8 @@ def render(
         created=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         code=code_version(),
         tau=TAU,
+        rule=runs.grid.rule("best_score"),
+        grid=runs.grid.name,
         tasks=[_task(runs, task, source) for task in tasks],
         variants=[_variant_row(row) for row in compared.to_dict("records")],
         runs=[_run_row(row, out) for row in facts.to_dict("records")],

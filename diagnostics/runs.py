@@ -22,6 +22,7 @@ from diagnostics import files, schema
 from diagnostics.errors import AnalysisError, RunsWarning, unknown
 from diagnostics.labels import labels
 from diagnostics.rundirs import RunFiles, discover, slug
+from diagnostics.scores import PAPER_GRID, Grid
 from diagnostics.summary import summarise
 
 IDENTITY = ("task", "variant", "seed", "scale", "label", "run")
@@ -48,10 +49,12 @@ class Runs:
 
     Attributes:
         files: the run directories, in the order of `runs`.
+        grid: the evaluations among which the best scores choose.
     """
 
-    def __init__(self, run_files: Iterable[RunFiles]) -> None:
+    def __init__(self, run_files: Iterable[RunFiles], grid: Grid = PAPER_GRID) -> None:
         self.files = sorted(run_files, key=_order)
+        self.grid = grid
         self._warned = 0
 
     def __len__(self) -> int:
@@ -108,14 +111,15 @@ class Runs:
         """One row per run: status, progress, scores, speed, and every setting of its config.
 
         `final_return` and `best_return` are means over an evaluation's episodes: of the last
-        evaluation, and of the best one strictly before the run's `steps` (the paper's rule).
+        evaluation, and of the best one strictly before the run's `steps` (the paper's rule) among
+        those on the `grid`, whose points are `grid_steps` apart in this run (NaN: all evaluations).
         `final_score` and `best_score` are the same of the task's `metric`, which is the return or
         `success_once`. `idle_hours` is the time since the run wrote anything: a run that says
         `running` and has been silent for hours was killed.
         """
         facts = summarise(
             self.identity, [(run.path, run.config, run.manifest) for run in self.files],
-            self.evals, self.train,
+            self.evals, self.train, self.grid,
         )  # fmt: skip
         facts["problems"] = pd.Series(["; ".join(run.problems) for run in self.files], dtype="str")
         return facts
@@ -127,7 +131,10 @@ class Runs:
 
     @property
     def dormancy(self) -> pd.DataFrame:
-        """Per-neuron activation and gradient scores, one row per layer and network."""
+        """Per-neuron activation and gradient scores, one row per layer and network.
+
+        Gradient scores of schema version 1 were taken elsewhere: `gradient` is None there.
+        """
         return self.table("dormancy")
 
     @property
@@ -229,7 +236,7 @@ class Runs:
             if name not in table:
                 raise unknown("column of runs", name, table.columns)
             keep &= table[name].map(_test(value)).to_numpy(bool)
-        return Runs(run for run, kept in zip(self.files, keep, strict=True) if kept)
+        return Runs((run for run, kept in zip(self.files, keep, strict=True) if kept), self.grid)
 
     def _warn(self, stacklevel: int = 4) -> None:
         """Warn of problems that came up since the last warning, in one message."""
@@ -241,7 +248,9 @@ class Runs:
             warnings.warn("; ".join(shown) + more, RunsWarning, stacklevel=stacklevel)
 
 
-def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Runs:
+def load(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, grid: str = "25k"
+) -> Runs:
     """Every run below a path, or below each of several paths.
 
     Works on finished, running, killed and partly copied runs. Whatever is damaged is warned of
@@ -249,13 +258,16 @@ def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Ru
 
     Args:
         paths: a folder of runs at any depth, a single run directory, or several of either.
+        grid: the evaluations among which the best scores choose: a distance in environment steps
+            at scale 1, such as `25k` (the paper's) or `5000`, or `all`.
 
     Returns:
         The runs; none (`len(runs) == 0`) if the folder holds none.
 
     Raises:
-        AnalysisError: a path does not exist or is no directory.
+        AnalysisError: a path does not exist or is no directory, or there is no such grid.
     """
+    chosen = Grid.named(grid)
     roots = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: dict[Path, Path] = {}
     for root in map(Path, roots):
@@ -264,7 +276,7 @@ def load(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Ru
             raise AnalysisError(f"cannot load runs: {root} {what}")
         for path in discover(root):
             found.setdefault(path.resolve(), path)
-    runs = Runs(RunFiles.open(path) for path in found.values())
+    runs = Runs((RunFiles.open(path) for path in found.values()), chosen)
     runs._warn(stacklevel=3)
     return runs
 

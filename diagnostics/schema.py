@@ -2,7 +2,8 @@
 
 Recording and analysis import this module and nothing of each other. A table lies in a run
 directory as `probes/<table>/<env step>-<part>.parquet`; every file carries `VERSION` in its
-metadata under the key `METADATA_KEY`. Besides the columns listed here every table starts with
+metadata under the key `METADATA_KEY`. Tables of older versions are read too, without the columns
+that have changed their meaning (`CHANGED`). Besides the columns listed here every table starts with
 `env_step` (int64), the environment step at which the row was measured.
 
 A column of type `list<...>` holds one vector per row. "Transition i" is the i-th added to the
@@ -17,8 +18,22 @@ from typing import Any
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
+"""Goes up when a column changes its meaning."""
+
 METADATA_KEY = "fog.schema"
+
+CHANGED: dict[int, dict[str, dict[str, str]]] = {
+    1: {
+        "dormancy": {
+            "gradient": "it was taken after the activation, where a dead ReLU neuron looks active"
+        }
+    }
+}
+"""By older version and table, columns that meant something else, and why they are not read."""
+
+READABLE = (VERSION, *CHANGED)
+"""Versions that can be read; all other columns of the older ones mean the same as today's."""
 
 PHASES = ("cadence", "before reset", "after reset", "before expansion", "after expansion")
 
@@ -86,7 +101,11 @@ TABLES: dict[str, Table] = {
             ("layer", "str", "name of the dense layer, in order of depth"),
             _MEMBER,
             ("activation", "list<float32>", "per neuron: mean over the batch of |output|"),
-            ("gradient", "list<float32>", "per neuron: mean over the batch of |d loss / d output|"),
+            (
+                "gradient",
+                "list<float32>",
+                "per neuron: mean over the batch of |d loss / d input of the activation|",
+            ),
             ("positive", "float64", "share of outputs above 0, over neurons and the batch (FAU)"),
         ),
         _table(

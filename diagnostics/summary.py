@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from diagnostics.scores import best_score, curve, final_score
+from diagnostics.scores import Grid, best_score, curve, final_score
 
 STATUSES = ("running", "interrupted", "finished", "diverged", "failed", "unknown")
 
@@ -21,7 +21,11 @@ _WRITTEN = ("evals.csv", "train.csv", "events.csv", "manifest.json")
 
 
 def summarise(
-    identity: pd.DataFrame, entries: Sequence[Entry], evals: pd.DataFrame, train: pd.DataFrame
+    identity: pd.DataFrame,
+    entries: Sequence[Entry],
+    evals: pd.DataFrame,
+    train: pd.DataFrame,
+    grid: Grid,
 ) -> pd.DataFrame:
     """The table `Runs.runs` but for its column `problems`.
 
@@ -30,13 +34,15 @@ def summarise(
         entries: directory, config and manifest of the same runs.
         evals: evaluation episodes of all runs.
         train: training rows of all runs.
+        grid: evaluations among which the best scores choose.
     """
     curves = dict(list(curve(evals).groupby("run", sort=False)))
     logs = dict(list(train.groupby("run", sort=False)))
     last_episode = evals.groupby("run")["env_step"].max()
     rows = []
-    for name, (path, config, manifest) in zip(identity["run"], entries, strict=True):
-        scores = _scores(curves.get(name), config, manifest)
+    named = zip(identity["run"], identity["scale"].fillna(1.0), entries, strict=True)
+    for name, scale, (path, config, manifest) in named:
+        scores = _scores(curves.get(name), config, manifest, grid, scale)
         log = logs.get(name)
         reached = [manifest.get("env_step") or 0, last_episode.get(name, 0)]
         if log is not None:
@@ -62,11 +68,20 @@ def summarise(
             | {k: v for k, v in config.items() if k not in {*identity.columns, "steps"}}
         )
     facts = pd.DataFrame(rows, index=identity.index, columns=None if rows else list(_EMPTY))
-    numbers = ("steps", "normaliser", "final_score", "best_score", "final_return", "best_return")
-    for column in numbers:
+    for column in _NUMBERS:
         facts[column] = pd.to_numeric(facts[column]).astype("float64")
     return pd.concat([identity, facts], axis=1)
 
+
+_NUMBERS = (
+    "steps",
+    "normaliser",
+    "final_score",
+    "best_score",
+    "final_return",
+    "best_return",
+    "grid_steps",
+)
 
 _EMPTY = (
     "status",
@@ -77,6 +92,8 @@ _EMPTY = (
     "best_return",
     "final_score",
     "best_score",
+    "grid",
+    "grid_steps",
     "evaluations",
     "updates",
     "updates_per_second",
@@ -94,17 +111,23 @@ _EMPTY = (
 
 
 def _scores(
-    means: pd.DataFrame | None, config: Mapping[str, Any], manifest: Mapping[str, Any]
-) -> dict[str, float]:
+    means: pd.DataFrame | None,
+    config: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    grid: Grid,
+    scale: float,
+) -> dict[str, Any]:
     measure = "success_once" if manifest.get("metric") == "success" else "return"
-    scores: dict[str, float] = {}
+    scores: dict[str, Any] = {}
     steps = config.get("steps") or np.inf
+    spacing = grid.spacing(scale)
     for name, column in (("return", "return"), ("score", measure)):
         at, values = np.empty(0), np.empty(0)
         if means is not None and column in means:
             at, values = means["env_step"].to_numpy(), means[column].to_numpy(float)
         scores[f"final_{name}"] = final_score(at, values)
-        scores[f"best_{name}"] = best_score(at, values, steps)
+        scores[f"best_{name}"] = best_score(at, values, steps, spacing)
+    scores |= {"grid": grid.name, "grid_steps": spacing}
     return {**scores, "evaluations": 0 if means is None else len(means)}
 
 

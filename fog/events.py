@@ -141,8 +141,9 @@ LossFunction: TypeAlias = "Callable[[Transitions, Tensor], Mapping[str, Loss]]"
 class Hidden(NamedTuple):
     """One hidden layer on a batch, (members, B, width) each.
 
-    `gradient` is d loss_b / d output_b, where loss_b is what transition b adds to the network's
-    own training loss before averaging.
+    `output` is h = f(z), what the layer hands on. `gradient` is d loss_b / d z_b at the input z of
+    its activation f, after LayerNorm where there is one; loss_b is what transition b adds to the
+    network's own training loss before averaging. A layer without an activation has h = z.
     """
 
     output: Tensor
@@ -195,7 +196,7 @@ class Subject(Protocol):
         """-alpha log pi(a | s) of a sampled action, (B,); zeros without entropy regularisation."""
 
     def hidden(self, network: str, batch: Transitions, noise: Tensor) -> Mapping[str, Hidden]:
-        """Every hidden dense layer in order of depth, with the gradient that reaches it."""
+        """Every hidden dense layer in order of depth, with the gradient its neurons receive."""
 
     def parameters(self, network: str) -> Mapping[str, Tensor]:
         """The network's parameters, live: to be read or cloned."""

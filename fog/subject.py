@@ -24,8 +24,10 @@ from fog.agents import (
 from fog.agents.gradient import gradient
 from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
 from fog.networks import (
+    Activation,
     Params,
     Tap,
+    activate,
     actor_forward,
     critic_forward,
     sample_action,
@@ -73,18 +75,24 @@ def observe(
 
 
 class _Watch:
-    """A tap that keeps every hidden output and a zero added to it, whose gradient is wanted."""
+    """A tap that keeps every output, and a zero added to the activation's input for its gradient.
+
+    Before the activation and not after it: a ReLU that is off lets no gradient through, so its
+    neuron learns nothing, although the layers above would like its output to change.
+    """
 
     def __init__(self) -> None:
         self.outputs: dict[str, Tensor] = {}
         self.zeros: dict[str, Tensor] = {}
 
-    def __call__(self, name: str, output: Tensor) -> Tensor:
-        zero = torch.zeros_like(output, requires_grad=True)
-        # The residual sum "features" is not a layer of neurons, only a sum of layers.
-        if name != "features":
-            self.outputs[name], self.zeros[name] = output.detach(), zero
-        return output + zero
+    def __call__(self, name: str, z: Tensor, activation: Activation | None) -> Tensor:
+        # The residual sum is not a layer of neurons, only a sum of layers.
+        if name == "features":
+            return z
+        zero = torch.zeros_like(z, requires_grad=True)
+        output = activate(z + zero, activation)
+        self.outputs[name], self.zeros[name] = output.detach(), zero
+        return output
 
 
 class AgentSubject:
@@ -151,7 +159,8 @@ class AgentSubject:
             return self._networks.policy_layers(obs)[1]["hidden1"].unsqueeze(0)
         seen: dict[str, Tensor] = {}
 
-        def tap(name: str, output: Tensor) -> Tensor:
+        def tap(name: str, z: Tensor, activation: Activation | None) -> Tensor:
+            output = activate(z, activation)
             if name == "features":
                 seen[name] = output
             return output

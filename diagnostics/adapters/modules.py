@@ -137,7 +137,13 @@ class ModuleSubject:
         return obs.new_zeros(len(obs)) if bonus is None else bonus(obs, noise)
 
     def hidden(self, network: str, batch: Transitions, noise: Tensor) -> dict[str, Hidden]:
-        """See `Subject`: outputs of activation modules, in order of evaluation."""
+        """See `Subject`: activation modules, in order of evaluation.
+
+        Layers whose activation is applied as a function are not seen.
+
+        Raises:
+            UserError: the network has no activation module at all.
+        """
         modules = [self._actor().module] if network == "actor" else self._checked()
         # Targets come first: they may evaluate the very modules that are tapped.
         loss_of = self._network_loss(network, batch, noise)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
+from torch.utils.hooks import RemovableHandle
 
 from fog.errors import UserError
 
@@ -43,39 +44,50 @@ def require_deterministic(module: nn.Module) -> None:
 
 
 def watched(module: nn.Module) -> list[str]:
-    """Submodules whose outputs are hidden neurons.
+    """The activation modules before the last linear layer: their outputs are hidden neurons.
 
-    These are the activation modules before the last linear layer; if a network applies its
-    activations as functions, its linear layers but the last, seen before the activation.
+    Raises:
+        UserError: there is none, so what enters and leaves an activation cannot be known.
     """
     parts = list(module.named_modules())
     linear = [k for k, (_, part) in enumerate(parts) if isinstance(part, nn.Linear)]
     if not linear:
         raise UserError(f"{type(module).__name__} has no nn.Linear layer to look at")
     active = [name for name, part in parts[: linear[-1]] if isinstance(part, _ACTIVATIONS)]
-    return active or [parts[k][0] for k in linear[:-1]]
+    if not active:
+        raise UserError(
+            f"{type(module).__name__} has no activation module before its last linear layer, so "
+            "its hidden neurons cannot be told: use modules such as nn.ReLU() instead of "
+            "functions, or leave out the probe dormancy"
+        )
+    return active
 
 
 class Tap:
-    """Keeps every watched output and a zero added to it, whose gradient is wanted."""
+    """Keeps every watched output, and a zero added to the activation's input for its gradient."""
 
     def __init__(self) -> None:
         self.outputs: dict[str, Tensor] = {}
         self.zeros: dict[str, Tensor] = {}
 
-    def hook(self, name: str) -> Any:
-        """A forward hook for the submodule `name`; a module used twice is seen twice."""
+    def watch(self, module: nn.Module, name: str) -> Iterator[RemovableHandle]:
+        """Hook the activation `module`; one that is used twice is seen twice."""
 
-        def see(_module: nn.Module, _inputs: Any, output: Tensor) -> Tensor:
+        def before(_module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             key, uses = name, 1
             while key in self.zeros:
                 uses += 1
                 key = f"{name}#{uses}"
-            zero = torch.zeros_like(output, requires_grad=True)
-            self.outputs[key], self.zeros[key] = output.detach(), zero
-            return output + zero
+            zero = torch.zeros_like(inputs[0], requires_grad=True)
+            self.zeros[key] = zero
+            return (inputs[0] + zero, *inputs[1:])
 
-        return see
+        def after(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+            # A copy, because the network may go on in place.
+            self.outputs[next(reversed(self.zeros))] = output.detach().clone()
+
+        yield module.register_forward_pre_hook(before)
+        yield module.register_forward_hook(after)
 
 
 @contextmanager
@@ -86,8 +98,8 @@ def hidden_taps(modules: Sequence[nn.Module]) -> Iterator[list[Tap]]:
         for module in modules:
             tap = Tap()
             for name in watched(module):
-                handle = module.get_submodule(name).register_forward_hook(tap.hook(name))
-                stack.callback(handle.remove)
+                for handle in tap.watch(module.get_submodule(name), name):
+                    stack.callback(handle.remove)
             taps.append(tap)
         yield taps
 

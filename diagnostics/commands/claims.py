@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from diagnostics.claims import CLAIMS, Claim
-from diagnostics.commands.loading import loaded
+from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError
 from diagnostics.evidence import evidence, left_out, verdict
 from fog.cli.parser import Parser
@@ -45,8 +45,7 @@ def command(argv: Sequence[str]) -> int:
             f"left out: {len(aside)} runs of CUER with cuer_quota step, not the default reading; "
             "see docs/replay.md\n"
         )
-    for row in runs.problems.itertuples():
-        sys.stderr.write(f"problem: {row.run}: {row.problem}\n")
+    sys.stderr.writelines(problem_lines(runs))
     if options.figures is not None:
         _draw(found, options.figures, [str(run.path) for run in runs.files])
     return 0

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from diagnostics import paper
-from diagnostics.commands.loading import loaded
+from diagnostics.commands.loading import add_grid, loaded, problem_lines
 from diagnostics.compare import SORTABLE, TAU, compare
 from diagnostics.errors import AnalysisError, unknown
 from diagnostics.runs import Runs
@@ -27,43 +27,44 @@ _HEADER = (
     "best",
     "IQM of final [95 %]",
     "primacy",
-    "dormant",
+    "dormant grad.",
+    "dormant act.",
     "updates/s",
     "status",
 )
 _NOTES = (
     "final: mean of the last evaluations. best: mean of each seed's best evaluation before its\n"
-    "last step, the paper's rule. primacy: ln(loss of newest / oldest experience), 0 is unbiased.\n"
-    f"dormant: share of the critic's neurons with activation <= {TAU:g} of their layer's mean."
+    "last step, the paper's rule, {grid}.\n"
+    "primacy: ln(loss of newest / oldest experience), 0 is unbiased. dormant grad., dormant act.:\n"
+    "share of the critic's neurons whose gradient (the paper's text), or activation (the work it\n"
+    f"cites), is <= {TAU:g} of their layer's mean."
 )
 
 
 def command(argv: Sequence[str]) -> int:
     """Print the comparison of all runs below some folders."""
     options = _options(argv)
-    with loaded(options.runs) as runs:
+    with loaded(options.runs, options.grid) as runs:
         for name, wanted in (("task", options.task), ("variant", options.variant)):
             runs = _selected(runs, name, wanted)
         if len(runs) == 0:
             where = ", ".join(map(str, options.runs))
             raise AnalysisError(f"no run in {where} has both that task and that variant")
         table = compare(runs, sort=options.sort)
-    problems = runs.problems
     if options.json:
         document = {
             "rows": [
                 {name: _plain(value) for name, value in row.items()}
                 for row in table.to_dict("records")
             ],
-            "problems": problems.to_dict("records"),
+            "problems": runs.problems.to_dict("records"),
         }
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
         return 0
     for task, rows in table.groupby("task", sort=False):
         sys.stdout.write(f"{_title(str(task), rows)}\n{_rendered(rows)}\n\n")
-    sys.stdout.write(_NOTES + "\n")
-    for row in problems.itertuples():
-        sys.stdout.write(f"problem: {row.run}: {row.problem}\n")
+    sys.stdout.write(_NOTES.format(grid=_grid(table)) + "\n")
+    sys.stdout.writelines(problem_lines(runs))
     return 0
 
 
@@ -77,6 +78,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--sort", default="variant", metavar="C", help=f"{', '.join(SORTABLE)} [variant]"
     )
+    add_grid(parser)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     options = parser.parse(argv)
     if options.sort not in SORTABLE:
@@ -103,6 +105,16 @@ def _title(task: str, rows: pd.DataFrame) -> str:
     return f"{task} ({measure}); best in the paper at {cells['steps'].iloc[0]:,} steps: {printed}"
 
 
+def _grid(table: pd.DataFrame) -> str:
+    """Among which evaluations the best one was looked for."""
+    name = table["grid"].iloc[0]
+    if name == "all":
+        return "among all evaluations"
+    steps = sorted(set(table["grid_steps"]))
+    here = " and ".join(f"{value:,.0f}" for value in steps)
+    return f"among those on the grid of {name} steps at scale 1 ({here} steps here)"
+
+
 def _rendered(rows: pd.DataFrame) -> str:
     cells = [
         [
@@ -112,13 +124,15 @@ def _rendered(rows: pd.DataFrame) -> str:
             _shown(row.best),
             f"{_shown(row.iqm)} {_ends(row.iqm_low, row.iqm_high)}",
             _shown(row.primacy, "+.2f"),
-            _shown(row.dormant, ".1%"),
+            _shown(row.dormant_gradient, ".1%"),
+            _shown(row.dormant_activation, ".1%"),
             _shown(row.updates_per_second, ".0f"),
             str(row.status),
         ]
         for row in rows.itertuples()
     ]
-    return render(_HEADER, cells, right=frozenset({1, 2, 3, 5, 6, 7}))
+    header = [f"best ({rows['grid'].iloc[0]})" if name == "best" else name for name in _HEADER]
+    return render(header, cells, right=frozenset({1, 2, 3, 5, 6, 7, 8}))
 
 
 def _shown(value: float, form: str | None = None) -> str:

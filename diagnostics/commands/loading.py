@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,16 +13,36 @@ from diagnostics.runs import Runs, load
 
 
 @contextmanager
-def loaded(folders: Sequence[Path]) -> Iterator[Runs]:
+def loaded(folders: Sequence[Path], grid: str = "25k") -> Iterator[Runs]:
     """The runs below some folders, without warnings: the command tells `runs.problems` itself.
 
     Raises:
-        AnalysisError: a folder does not exist, or none holds a run.
+        AnalysisError: a folder does not exist, none holds a run, or there is no such grid.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RunsWarning)
-        runs = load(folders)
+        runs = load(folders, grid=grid)
         if len(runs) == 0:
             where = ", ".join(map(str, folders))
             raise AnalysisError(f"no runs in {where}: train some with `fog train`")
         yield runs
+
+
+def add_grid(parser: argparse.ArgumentParser) -> None:
+    """The flag `--grid` of commands that show best scores."""
+    parser.add_argument(
+        "--grid",
+        default="25k",
+        metavar="G",
+        help="evaluations among which the best is looked for: every so many steps at scale 1, "
+        "or all [25k]",
+    )
+
+
+def problem_lines(runs: Runs) -> list[str]:
+    """What is wrong with the runs, one line for each thing; many runs can share it."""
+    lines = []
+    for problem, rows in runs.problems.groupby("problem", sort=False):
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        lines.append(f"problem: {rows['run'].iloc[0]}{more}: {problem}\n")
+    return lines

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from diagnostics.commands.loading import add_grid
 from diagnostics.errors import AnalysisError, RunsWarning
 from fog.cli.parser import Parser
 
@@ -31,6 +32,7 @@ def command(argv: Sequence[str]) -> int:
         metavar="DIR",
         help="folder of executed notebooks, as `fog figures` leaves it [figures, if it exists]",
     )
+    add_grid(parser)
     options = parser.parse(argv)
     if options.out.is_dir():
         raise AnalysisError(f"{options.out} is a folder: give a file, such as --out report.html")
@@ -45,7 +47,7 @@ def command(argv: Sequence[str]) -> int:
         # The page has a section on problems.
         warnings.simplefilter("ignore", RunsWarning)
         page = write(
-            load(options.runs),
+            load(options.runs, grid=options.grid),
             options.out,
             source=source,
             notebooks=options.notebooks or Path("figures"),

@@ -18,11 +18,13 @@ from fog.events import Change, Outline, Probe, ProbeCost, Update, View
 
 
 class Dormancy(Probe):
-    """Mean |output| and mean |d loss / d output| of every neuron on a batch of the buffer.
+    """Mean |h| and mean |d loss / d z| of every neuron h = f(z) on a batch of the buffer.
 
     The first is Sokar et al.'s score before division by the layer's mean; the second follows the
-    paper's text, which calls a neuron active if it receives gradient. Measured at a cadence, and
-    immediately before and after every reset and expansion, on the same batch before and after.
+    paper's text, which calls a neuron active if it receives gradient, and is taken at the input z
+    of the activation, after LayerNorm: a neuron that is switched off on the whole batch scores 0.
+    Measured at a cadence, and immediately before and after every reset and expansion, on the same
+    batch before and after.
 
     Args:
         batch: transitions to average over.

@@ -25,7 +25,7 @@ EXPANSION = ("fog", "fog-fixed2", "fog-fixed4")
 def scores(page: Page, *, seed: int = 0) -> pd.DataFrame:
     """Final and best return of every label on every task, mean with 95 % interval over seeds."""
     page.require()
-    facts = page.runs.runs
+    facts, best = page.runs.runs, page.runs.grid.rule("best_score")
     rows = []
     for task in page.tasks:
         of_task = facts[facts["task"] == task]
@@ -36,14 +36,14 @@ def scores(page: Page, *, seed: int = 0) -> pd.DataFrame:
                     "task": task,
                     "variant": paper_name(label),
                     "final": _cell(cells["final_score"], seed),
-                    "best before T": _cell(cells["best_score"], seed),
+                    best: _cell(cells["best_score"], seed),
                     "seeds": len(cells),
                     "metric": cells["metric"].iloc[0],
                 }
             )
         for name in page.wanted:
             if name not in set(of_task["variant"]):
-                gap = {"final": "missing", "best before T": "missing", "seeds": 0, "metric": ""}
+                gap = {"final": "missing", best: "missing", "seeds": 0, "metric": ""}
                 rows.append({"task": task, "variant": paper_name(name), **gap})
     return pd.DataFrame(rows)
 
@@ -89,12 +89,25 @@ def buffer_loss(page: Page, *, share: float = 0.3, column: str = "offline_critic
     )
 
 
-def dormancy(
-    page: Page, *, score: str = "gradient", tau: float = 0.1, network: str = "online"
-) -> Plot:
-    """Share of dormant neurons of one network over training, expansions in red."""
+def measured_ratios(page: Page, score: str, tau: float) -> pd.DataFrame:
+    """`dormant_ratios` of the page's runs.
+
+    Raises:
+        MissingDataError: no run recorded the score.
+    """
     page.main_task("dormancy")
     ratios = dormant_ratios(page.runs.dormancy, score=score, tau=tau)
+    if ratios.empty:
+        raise MissingDataError(
+            f"no run in {page.source} has {score} scores of neurons: those of schema version 1 "
+            "were taken after the activation and are not read"
+        )
+    return ratios
+
+
+def dormancy(page: Page, *, score: str, tau: float = 0.1, network: str = "online") -> Plot:
+    """Share of dormant neurons of one network over training, expansions in red."""
+    ratios = measured_ratios(page, score, tau)
     chosen = ratios[(ratios["network"] == network) & (ratios["phase"] == "cadence")]
     if chosen.empty:
         raise MissingDataError(f"no run in {page.source} measured the network {network!r}")
@@ -102,12 +115,12 @@ def dormancy(
     return curves(
         mean_curves(chosen, "percent"),
         page.runs.events,
-        ylabel="dormant neurons (%)",
-        title=f"Dormant neurons of the {network} critic, by {score}",
+        ylabel=f"dormant ({score}) neurons, %",
+        title=f"Dormant ({score}) neurons of the {network} critic",
         columns=2,
         least_top=1.0,
         expansions=True,
-        remark=rf" Dormant: {score} score at most {tau:g} of its layer's mean.",
+        remark=f" Dormant ({score}): score at most {tau:g} of its layer's mean.",
     )
 
 
@@ -133,7 +146,7 @@ def dormancy_at_expansions(page: Page, *, network: str = "online") -> pd.DataFra
                 {
                     "task": task,
                     "variant": paper_name(str(label)),
-                    "score": score,
+                    "dormant by": score,
                     "tau": tau,
                     "expansions": len(cells),
                     **_fall(cells["before"], cells["after"]),

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pandas as pd
 
-from diagnostics.dormant import dormant_ratios
 from diagnostics.errors import AnalysisError
 from diagnostics.internals import curves_inside
 from diagnostics.plots.card import Plot, run_inside, run_overview
 from diagnostics.plots.curves import curves
 from diagnostics.plots.names import label as paper_name
+from diagnostics.stories.ablations import measured_ratios
 from diagnostics.stories.page import MissingDataError, Page
 
 _FACTS = (
@@ -22,6 +22,7 @@ _FACTS = (
     "updates",
     "final_return",
     "best_return",
+    "grid",
     "updates_per_second",
     "started",
     "ended",
@@ -90,10 +91,9 @@ def events(page: Page) -> pd.DataFrame:
     return table[[name for name in kept if name in table]]
 
 
-def dormancy(page: Page, *, score: str = "gradient", tau: float = 0.1) -> Plot:
+def dormancy(page: Page, *, score: str, tau: float = 0.1) -> Plot:
     """Dormant neurons of every network of the run."""
-    page.main_task("dormancy")
-    ratios = dormant_ratios(page.runs.dormancy, score=score, tau=tau)
+    ratios = measured_ratios(page, score, tau)
     cadence = ratios[ratios["phase"] == "cadence"]
     if cadence.empty:
         raise MissingDataError("the run measured dormancy around events only")
@@ -111,11 +111,11 @@ def dormancy(page: Page, *, score: str = "gradient", tau: float = 0.1) -> Plot:
     return curves(
         table,
         page.runs.events,
-        ylabel="dormant neurons (%)",
-        title=f"Dormant neurons by network, by {score}",
+        ylabel=f"dormant ({score}) neurons, %",
+        title=f"Dormant ({score}) neurons by network",
         least_top=1.0,
         expansions=True,
-        remark=f" Dormant: {score} score at most {tau:g} of its layer's mean.",
+        remark=f" Dormant ({score}): score at most {tau:g} of its layer's mean.",
     )
 
 

@@ -56,7 +56,9 @@ def cost_table(page: Page, *, score: str = "best_score", seed: int = 0) -> pd.Da
     task = page.main_task()
     found = costs(page.of_task(task))
     if found.empty or found[score].isna().all():
-        raise MissingDataError(f"no run on {task} in {page.source} has a score yet")
+        raise MissingDataError(
+            f"no run on {task} in {page.source} has a score yet ({page.runs.grid.rule(score)})"
+        )
     rng = np.random.default_rng(seed)
     rows = []
     for label in ordered(found["label"]):
@@ -71,6 +73,7 @@ def cost_table(page: Page, *, score: str = "best_score", seed: int = 0) -> pd.Da
                 "task": task,
                 "label": label,
                 "variant": paper_name(label),
+                "rule": page.runs.grid.rule(score),
                 "score": interval.estimate,
                 "low": np.nan if one else interval.low,
                 "high": np.nan if one else interval.high,
@@ -84,6 +87,5 @@ def cost_table(page: Page, *, score: str = "best_score", seed: int = 0) -> pd.Da
 def score_for_cost(page: Page, *, score: str = "best_score") -> Plot:
     """The table as a picture: one panel per measure of cost."""
     table = cost_table(page, score=score)
-    rule = "best evaluation before T" if score == "best_score" else "final evaluation"
     title = f"Score against cost, {table['task'].iloc[0]}"
-    return score_against(table, _COSTS, title=title, ylabel=rule)
+    return score_against(table, _COSTS, title=title, ylabel=f"score ({page.runs.grid.rule(score)})")

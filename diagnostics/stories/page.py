@@ -51,6 +51,7 @@ class Page:
         *,
         variants: Iterable[str] | None = None,
         task: str | None = None,
+        grid: str = "25k",
         **parameters: Any,
     ) -> Page:
         """Load the runs below `runs` and keep those of the wanted variants and task.
@@ -60,6 +61,7 @@ class Page:
             out: Folder for figures.
             variants: Which to keep; None keeps all.
             task: Which to keep; None keeps all.
+            grid: The evaluations among which best scores choose, see `diagnostics.load`.
             **parameters: The notebook's other parameters, for the provenance of its figures.
 
         Raises:
@@ -67,7 +69,7 @@ class Page:
         """
         if runs is None:
             return cls(Runs(()), Path(out), tuple(variants or ()), (), "the parameter `runs`")
-        loaded = load(runs)
+        loaded = load(runs, grid=grid)
         source = runs if isinstance(runs, str) else ", ".join(runs)
         if not len(loaded):
             raise AnalysisError(
@@ -80,7 +82,7 @@ class Page:
         wanted = tuple(variants or ())
         chosen = loaded.select(task=task) if task is not None else loaded
         chosen = chosen.select(variant=wanted) if wanted else chosen
-        parameters = {"variants": list(wanted) or None, "task": task, **parameters}
+        parameters = {"variants": list(wanted) or None, "task": task, "grid": grid, **parameters}
         tasks = tuple(dict.fromkeys(chosen.identity["task"]))
         return cls(chosen, Path(out), wanted, tasks, source, parameters)
 

@@ -16,6 +16,7 @@ from diagnostics.stories.page import MissingDataError, Page
 
 OTHER = "Other"
 MISSING = "missing"
+_RULE = "this project's rule"
 
 
 def groups() -> list[str]:
@@ -75,8 +76,9 @@ def normalised_bars(
     table = table[table[normalisation].notna()]
     if table.empty:
         raise MissingDataError(
-            f"no run in {page.source} has a normalised score: outside the paper's 41 tasks there "
-            "is no normaliser, and shares of a best return need positive returns"
+            f"no run in {page.source} has a normalised score ({page.runs.grid.rule(score)}): "
+            "outside the paper's 41 tasks there is no normaliser, shares of a best return need "
+            "positive returns, and a run shorter than the grid has no evaluation on it"
         )
     rng = np.random.default_rng(seed)
     present = [group for group in groups() if group in set(table["group"])]
@@ -87,7 +89,7 @@ def normalised_bars(
         for group in present:
             cells = table[(table["label"] == label) & (table["group"] == group)]
             rows.append(_bar(label, group, cells, normalisation, rng))
-    rule = "best before T" if score == "best_score" else "final"
+    rule = page.runs.grid.rule(score)
     over = "a constant of the suite" if normalisation == "by_constant" else "the best run on disk"
     return score_bars(
         pd.DataFrame(rows),
@@ -131,7 +133,7 @@ def paper_table(page: Page, *, group: str, score: str = "best_score") -> pd.Data
     """One of the paper's per-task tables, with a column for each label on disk beside it.
 
     Cells are mean ± population standard deviation, as printed in the paper. A cell without a run
-    says so; one seed has no deviation.
+    says so; one seed has no deviation. The last column names the rule behind this project's cells.
     """
     facts = grouped(page)
     own = facts[facts["group"] == group]
@@ -146,7 +148,7 @@ def paper_table(page: Page, *, group: str, score: str = "best_score") -> pd.Data
         for label in labels or [""]:
             values = own[(own["label"] == label) & (own["task"] == task)][score].dropna()
             row[_column(label, own)] = _mean_std(values)
-        rows.append(row)
+        rows.append({**row, _RULE: page.runs.grid.rule(score)})
     return pd.DataFrame(rows)
 
 
@@ -187,5 +189,5 @@ def normalised_table(page: Page, *, score: str = "best_score") -> pd.DataFrame:
             means = cells.groupby("task")["by_best_run"].mean().dropna()
             text = f"{means.mean():.2f} ({len(means)} tasks)" if len(means) else MISSING
             row[paper_name(label)] = text
-        rows.append(row)
+        rows.append({**row, _RULE: page.runs.grid.rule(score)})
     return pd.DataFrame(rows)

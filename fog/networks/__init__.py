@@ -12,7 +12,7 @@ from fog.networks.critic import (
     init_critic,
     members,
 )
-from fog.networks.layers import Activation, Params, Tap
+from fog.networks.layers import Activation, Params, Tap, activate
 from fog.networks.policy import (
     GaussianAction,
     LogStd,
@@ -28,6 +28,7 @@ __all__ = [
     "Params",
     "Recorder",
     "Tap",
+    "activate",
     "actor_forward",
     "actor_layers",
     "critic_forward",

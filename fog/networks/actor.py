@@ -15,9 +15,9 @@ from fog.networks.layers import (
     Activation,
     Params,
     Tap,
-    activate,
     layer_norm,
     orthogonal,
+    tapped,
 )
 from fog.networks.policy import LogStd
 from fog.records.sizes import ACTOR_HIDDEN, Shapes
@@ -55,9 +55,7 @@ def actor_forward(
         x = torch.addmm(params[f"{key}.bias"], x, params[f"{key}.weight"])
         if f"{key}.scale" in params:
             x = layer_norm(x, params[f"{key}.scale"], params[f"{key}.offset"])
-        x = activate(x, activation)
-        if tap is not None:
-            x = tap(key, x)
+        x = tapped(tap, key, x, activation)
     head = torch.addmm(params["head.bias"], x, params["head.weight"]).to(obs.dtype)
     mean, free = head.chunk(2, dim=-1)
     return mean, log_std(free)

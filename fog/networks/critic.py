@@ -18,9 +18,9 @@ from fog.networks.layers import (
     Activation,
     Params,
     Tap,
-    activate,
     layer_norm,
     orthogonal,
+    tapped,
 )
 from fog.records.sizes import CriticShape, Shapes, block_keys
 
@@ -80,34 +80,24 @@ def critic_forward(
         params: a critic's tree.
         inputs: (B, input_dim), the same for every member, or (E, B, input_dim).
         activation: name of the activation.
-        tap: called with (name, output) of every hidden dense layer and of the last residual sum
-            ("features"); the network continues with what it returns. The stem and the inner
-            layers of the blocks are seen after their activation; the outer layers have none and
-            are seen after their LayerNorm, before they are added to the residual path.
+        tap: called with (name, z, activation) of every hidden dense layer and of the last residual
+            sum ("features"); the network continues with what it returns. z is the input of the
+            activation, after the LayerNorm. The outer layers of the blocks and the sum have no
+            activation; the outer layers are seen before they are added to the residual path.
 
     Returns:
         Values of shape (E, B).
     """
     if inputs.dim() == 2:
         inputs = inputs.expand(params["stem.weight"].shape[0], -1, -1)
-    x = activate(_dense_norm(params, "stem", inputs), activation)
-    if tap is not None:
-        x = tap("stem", x)
+    x = tapped(tap, "stem", _dense_norm(params, "stem", inputs), activation)
     if "hidden.weight" in params:
-        x = activate(_dense_norm(params, "hidden", x), activation)
-        if tap is not None:
-            x = tap("hidden", x)
+        x = tapped(tap, "hidden", _dense_norm(params, "hidden", x), activation)
     for index in range(depth_of(params)):
         inner, outer = block_keys(index)
-        h = activate(_dense_norm(params, inner, x), activation)
-        if tap is not None:
-            h = tap(inner, h)
-        h = _dense_norm(params, outer, h)
-        if tap is not None:
-            h = tap(outer, h)
-        x = x + h
-    if tap is not None:
-        x = tap("features", x)
+        h = tapped(tap, inner, _dense_norm(params, inner, x), activation)
+        x = x + tapped(tap, outer, _dense_norm(params, outer, h), None)
+    x = tapped(tap, "features", x, None)
     values = torch.baddbmm(params["head.bias"], x, params["head.weight"])
     return values.squeeze(-1).to(x.dtype)
 

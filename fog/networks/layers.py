@@ -17,8 +17,9 @@ Params: TypeAlias = dict[str, Tensor]
 
 Activation: TypeAlias = Literal["elu", "relu"]
 
-Tap: TypeAlias = Callable[[str, Tensor], Tensor]
-"""Sees every hidden layer's output by name and returns what the network goes on with."""
+Tap: TypeAlias = Callable[[str, Tensor, Activation | None], Tensor]
+"""Sees every hidden layer by name, with the input z of its activation and the activation itself
+(None: the layer has none), and returns the output that the network goes on with."""
 
 LAYER_NORM_EPS = 1e-6
 """As in flax, which BRO (the paper's critic design) uses; torch's own default is 1e-5."""
@@ -27,9 +28,16 @@ GAIN = math.sqrt(2.0)
 """Gain of the orthogonal initial weights of every layer but the actor's log-std head."""
 
 
-def activate(x: Tensor, activation: Activation) -> Tensor:
-    """The activation function of the configuration."""
+def activate(x: Tensor, activation: Activation | None) -> Tensor:
+    """The activation function of the configuration; None is the identity."""
+    if activation is None:
+        return x
     return F.elu(x) if activation == "elu" else F.relu(x)
+
+
+def tapped(tap: Tap | None, name: str, z: Tensor, activation: Activation | None) -> Tensor:
+    """The output of layer `name`, whose activation has the input z, shown to the tap if any."""
+    return activate(z, activation) if tap is None else tap(name, z, activation)
 
 
 def layer_norm(x: Tensor, scale: Tensor, offset: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Looking inside a network: every hidden layer's output, and gradients with respect to it."""
+"""Looking inside a network: hidden outputs, and gradients at the inputs of activations."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from torch import Tensor
 
 from fog.networks.actor import actor_forward
 from fog.networks.critic import critic_forward
-from fog.networks.layers import Activation, Params
+from fog.networks.layers import Activation, Params, activate
 from fog.networks.policy import LogStd
 
 
 class Recorder:
-    """A tap that keeps what it sees and adds a perturbation where one is given.
+    """A tap that keeps every output and perturbs the input of an activation where asked to.
 
     With zeros that require gradients as perturbation, the gradient of a loss with respect to the
-    perturbation is the gradient with respect to the layer's output, which is what the
-    gradient-based dormancy score needs.
+    perturbation is the gradient at the input of the activation, which is what the gradient-based
+    dormancy score needs.
     """
 
     def __init__(self, perturbation: Mapping[str, Tensor] | None = None) -> None:
         self.layers: dict[str, Tensor] = {}
         self._perturbation = perturbation or {}
 
-    def __call__(self, name: str, output: Tensor) -> Tensor:
-        """Record `output`, perturbed if a perturbation of that name was given."""
+    def __call__(self, name: str, z: Tensor, activation: Activation | None) -> Tensor:
+        """Record the output f(z), z perturbed if a perturbation of that name was given."""
         if name in self._perturbation:
-            output = output + self._perturbation[name]
-        self.layers[name] = output
-        return output
+            z = z + self._perturbation[name]
+        self.layers[name] = activate(z, activation)
+        return self.layers[name]
 
 
 def critic_layers(

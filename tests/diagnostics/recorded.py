@@ -6,6 +6,10 @@ import re
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
+from diagnostics import schema
+
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "runs"
 TASK = "cartpole-swingup"
 VARIANTS = ("sac", "sac-reset", "fog")
@@ -25,3 +29,10 @@ def copy(
         assert changed == 1, name
     (target / "config.yaml").write_text(config)
     return target
+
+
+def mark(table: Path, version: str) -> None:
+    """Let a copied probe table, or one part of it, say that it has that schema version."""
+    for part in sorted(table.glob("*.parquet")) if table.is_dir() else [table]:
+        rows = pq.read_table(part)
+        pq.write_table(rows.replace_schema_metadata({schema.METADATA_KEY: version}), part)

@@ -227,14 +227,76 @@ def test_an_observer_passes_on_steps_and_changes(tmp_path, agent):
 
 
 def test_hidden_gradients_by_the_chain_rule(agent):
-    """d loss / d h of the last hidden layer is 2 (Q - y) times the head's weights."""
+    """d loss / d z of the last hidden layer, h = tanh(z), is 2 (Q - y) w (1 - h^2)."""
     noise = torch.zeros(SIZE, ACT)
     hidden = agent.subject().hidden("online", agent.buffer, noise)
     with torch.no_grad():
         error = agent.q(agent.buffer.obs, agent.buffer.action) - agent.target(agent.buffer, noise)
         for member, twin in enumerate(agent.twins):
-            wanted = 2 * error[member][:, None] * twin[-1].weight
+            h = hidden["3"].output[member]
+            wanted = 2 * error[member][:, None] * twin[-1].weight * (1 - h.square())
             torch.testing.assert_close(hidden["3"].gradient[member], wanted)
+
+
+class Shared(nn.Module):
+    """LayerNorm, and one activation module for both layers, which works in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Linear(OBS + ACT, 8), nn.LayerNorm(8)
+        self.act = nn.ReLU(inplace=True)
+        self.second, self.head = nn.Linear(8, 8), nn.Linear(8, 1)
+
+    def forward(self, x):
+        h = 3.0 * self.act(self.norm(self.first(x)))
+        return self.head(self.act(self.second(h)))
+
+
+def test_gradients_at_the_input_of_any_activation_module():
+    """Against retained gradients; a dead neuron scores exactly 0, whatever lies above it."""
+    torch.manual_seed(0)
+    twin = Shared().double()
+    with torch.no_grad():
+        twin.norm.weight[5], twin.norm.bias[5] = 0.0, -1.0
+        twin.second.bias[2] = -1e3
+    buffer = TransitionBatch(*(part.double() for part in Agent().buffer))
+    subject = ModuleSubject([twin], lambda batch, _: batch.reward, ACT)
+    hidden = subject.hidden("online", buffer, torch.zeros(SIZE, ACT))
+    assert list(hidden) == ["act", "act#2"]
+
+    first = twin.norm(twin.first(torch.cat([buffer.obs, buffer.action], -1)))
+    second = twin.second(3.0 * first.clamp(min=0))
+    loss = (twin.head(second.clamp(min=0))[:, 0] - buffer.reward).square().sum()
+    for name, z, grad in zip(
+        hidden, (first, second), torch.autograd.grad(loss, [first, second]), strict=True
+    ):
+        found = hidden[name]
+        torch.testing.assert_close(found.output[0], z.detach().clamp(min=0))
+        alive = z > 0
+        torch.testing.assert_close(found.gradient[0][alive], grad[alive])
+        assert (found.gradient[0][~alive] == 0).all()
+    assert (hidden["act"].gradient[..., 5] == 0).all()
+    assert (hidden["act#2"].gradient[..., 2] == 0).all()
+    assert (hidden["act"].gradient != 0).any()
+
+
+class Functional(nn.Module):
+    """As CleanRL writes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.head = nn.Linear(OBS + ACT, 8), nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.head(nn.functional.relu(self.first(x)))
+
+
+def test_activations_that_cannot_be_seen_are_refused_by_name(agent):
+    subject = ModuleSubject([Functional()], lambda batch, _: batch.reward, ACT)
+    with pytest.raises(UserError, match=r"Functional has no activation module.*nn\.ReLU"):
+        subject.hidden("online", agent.buffer, torch.zeros(SIZE, ACT))
+    # Everything else about it can be probed.
+    assert subject.features("online", agent.buffer.obs, agent.buffer.action).shape == (1, SIZE, 8)
 
 
 def test_replay_iterator(agent):

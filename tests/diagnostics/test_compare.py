@@ -13,7 +13,7 @@ import diagnostics
 from diagnostics.compare import compare
 from diagnostics.errors import AnalysisError
 from fog.cli import main
-from tests.diagnostics.recorded import FIXTURE, TASK, copy
+from tests.diagnostics.recorded import FIXTURE, TASK, copy, mark
 
 
 def set_status(run: Path, status: str) -> None:
@@ -22,7 +22,7 @@ def set_status(run: Path, status: str) -> None:
 
 
 def test_rows_follow_from_the_runs() -> None:
-    runs = diagnostics.load(FIXTURE)
+    runs = diagnostics.load(FIXTURE, grid="all")
     table = compare(runs).set_index("label")
     assert list(table.index) == ["sac", "sac-reset", "fog"]
     facts = runs.runs
@@ -31,6 +31,7 @@ def test_rows_follow_from_the_runs() -> None:
         assert row["seeds"] == 2
         assert row["final"] == pytest.approx(seeds["final_score"].mean())
         assert row["best"] == pytest.approx(seeds["best_score"].mean())
+        assert (row["grid"], seeds["grid"].unique().tolist()) == ("all", ["all"])
         # With two seeds nothing is trimmed, and the interval spans them.
         assert row["iqm"] == pytest.approx(row["final"])
         assert row["iqm_low"] == pytest.approx(seeds["final_score"].min())
@@ -52,8 +53,10 @@ def test_primacy_and_dormancy_by_hand() -> None:
     scores = runs.dormancy
     scores = scores[(scores["network"] == "online") & (scores["phase"] == "cadence")]
     scores = scores[scores["env_step"] == scores["env_step"].max()]
-    dormant = [neurons <= 0.1 * neurons.mean() for neurons in scores["activation"]]
-    assert row["dormant"] == pytest.approx(np.concatenate(dormant).mean())
+    for score in ("activation", "gradient"):
+        dormant = [neurons <= 0.1 * neurons.mean() for neurons in scores[score]]
+        assert row[f"dormant_{score}"] == pytest.approx(np.concatenate(dormant).mean())
+    assert row["dormant_activation"] != row["dormant_gradient"]
 
 
 def test_sorting(tmp_path: Path) -> None:
@@ -118,6 +121,38 @@ def test_the_terminal_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{TASK} (return); best in the paper at 150,000 steps: FoG 879.58" in out
     assert "sac-reset" not in out
     assert max(map(len, out.splitlines())) <= 120
+    header = next(line for line in out.splitlines() if line.startswith("variant"))
+    assert "best (25k)" in header and "dormant grad.  dormant act." in header
+    assert "on the grid of 25k steps at scale 1 (2,500 steps here)" in out
+
+
+def test_the_grid_can_be_chosen_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Evaluations every 100 steps at scale 0.1: 2k is every second one."""
+    found = {}
+    for grid in ("all", "1000", "2k"):
+        assert main(["compare", "--runs", str(FIXTURE), "--grid", grid, "--json"]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        found[grid] = [row["best"] for row in rows]
+        steps = {"all": None, "1000": 100, "2k": 200}[grid]
+        named = "1k" if grid == "1000" else grid
+        assert all((row["grid"], row["grid_steps"]) == (named, steps) for row in rows)
+    assert found["all"] == found["1000"]
+    assert all(some <= every for some, every in zip(found["2k"], found["all"], strict=True))
+    assert found["2k"] != found["all"]
+    assert main(["compare", "--runs", str(FIXTURE), "--grid", "all"]) == 0
+    out = capsys.readouterr().out
+    assert "best (all)" in out and "among all evaluations" in out
+
+
+def test_many_runs_share_one_line_of_problems(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = copy(tmp_path, seed=0), copy(tmp_path, seed=1)
+    for run in (first, second):
+        mark(run / "probes" / "dormancy", "1")
+    assert main(["compare", "--runs", str(tmp_path)]) == 0
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("problem")]
+    assert line.startswith(f"problem: {first} and 1 more: probes/dormancy has schema version 1")
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,6 +178,9 @@ def test_json_has_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["--runs", "FIXTURE", "--task", "cartpole-swing"], "did you mean 'cartpole-swingup'"),
         (["--runs", "FIXTURE", "--variant", "sac-rest"], "did you mean 'sac-reset'"),
         (["--runs", "FIXTURE", "--sort", "bst"], "did you mean 'best'"),
+        (["--runs", "FIXTURE", "--sort", "dormant"], "did you mean 'dormant_"),
+        (["--runs", "FIXTURE", "--grid", "often"], "unknown grid 'often': give steps such as 25k"),
+        (["--runs", "FIXTURE", "--grid", "0k"], "unknown grid '0k'"),
         (["--rusn", "FIXTURE"], "did you mean '--runs'"),
     ],
 )
@@ -166,5 +204,5 @@ def test_meta_world_is_compared_by_success(tmp_path: Path) -> None:
     evals = pd.read_csv(run / "evals.csv")
     evals["success_once"] = (evals["episode"] % 2).astype(int)
     evals.to_csv(run / "evals.csv", index=False)
-    row = compare(diagnostics.load(tmp_path)).iloc[0]
+    row = compare(diagnostics.load(tmp_path, grid="all")).iloc[0]
     assert (row["final"], row["best"], row["metric"]) == (0.5, 0.5, "success")

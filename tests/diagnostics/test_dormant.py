@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from diagnostics.dormant import TAUS, dormant_ratios, event_changes, lasting_layers, persistence
-from diagnostics.stories.ablations import dormancy_at_expansions
+from diagnostics.stories.ablations import dormancy, dormancy_at_expansions
 from diagnostics.stories.page import MissingDataError
 
 
@@ -37,19 +37,36 @@ def test_a_neuron_is_compared_with_its_own_layer():
     assert ratios["dormant"].tolist() == [1]
     assert ratios["ratio"].iloc[0] == pytest.approx(1 / 6)
     assert dormant_ratios(table, score="activation")["ratio"].tolist() == [0]
+    assert ratios["score"].tolist() == ["gradient"]
+
+
+def test_measurements_without_a_score_are_left_out_and_never_count_as_zero():
+    """Runs of schema version 1 have no gradient scores: None in the table."""
+    old = row("cadence", [0, 1], step=10) | {"gradient": None, "run": "old"}
+    table = pd.DataFrame([old, row("cadence", [0, 1], step=20)])
+    ratios = dormant_ratios(table, score="gradient")
+    assert ratios["run"].tolist() == ["r"] and ratios["ratio"].tolist() == [0.5]
+    assert len(dormant_ratios(table, score="activation")) == 2
+    assert dormant_ratios(pd.DataFrame([old]), score="gradient").empty
+
+
+def test_a_picture_without_scores_says_why():
+    old = row("cadence", [0, 1]) | {"gradient": None}
+    with pytest.raises(MissingDataError, match=r"here has gradient scores.*schema version 1"):
+        dormancy(page_of(pd.DataFrame([old])), score="gradient")
 
 
 def test_tau_zero_counts_exact_zeros_only():
     table = pd.DataFrame([row("cadence", [0, 1e-9, 1, 1])])
-    assert dormant_ratios(table, tau=0.0)["dormant"].tolist() == [1]
-    assert dormant_ratios(table, tau=0.1)["dormant"].tolist() == [2]
+    assert dormant_ratios(table, score="gradient", tau=0.0)["dormant"].tolist() == [1]
+    assert dormant_ratios(table, score="gradient", tau=0.1)["dormant"].tolist() == [2]
 
 
 def test_changes_at_expansions_pair_before_with_after():
     table = pd.DataFrame(
         [row("before expansion", [0, 1]), row("after expansion", [1, 1]), row("cadence", [0, 0, 1])]
     )
-    changes = event_changes(dormant_ratios(table))
+    changes = event_changes(dormant_ratios(table, score="gradient"))
     assert changes[["before", "after"]].to_numpy().tolist() == [[0.5, 0.0]]
 
 
@@ -72,7 +89,7 @@ def test_lasting_layers_are_those_on_both_sides_of_an_event():
     assert set(kept["layer"]) == {"stem"} and "cadence" not in set(kept["phase"])
     assert len(kept) == 4
     assert lasting_layers(grown(), "reset").empty
-    changes = event_changes(dormant_ratios(kept, tau=0.1))
+    changes = event_changes(dormant_ratios(kept, score="gradient", tau=0.1))
     assert changes[["before", "after"]].to_numpy().tolist() == [[0.5, 0.5], [0.5, 0.0]]
 
 
@@ -85,7 +102,7 @@ def page_of(table):
 def test_the_table_of_expansions_has_every_threshold_and_the_old_layers():
     table = dormancy_at_expansions(page_of(grown()))
     assert TAUS == (0, 0.025, 0.1)
-    rows = table[table["score"] == "gradient"].set_index("tau")
+    rows = table[table["dormant by"] == "gradient"].set_index("tau")
     assert list(rows.index) == list(TAUS)
     assert rows["expansions"].tolist() == [2, 2, 2]
     assert rows["before (%)"].tolist() == [37.5, 37.5, 50]
@@ -102,7 +119,7 @@ def test_a_table_without_expansions_says_so():
 
 
 def test_nothing_recorded():
-    assert dormant_ratios(pd.DataFrame()).empty
+    assert dormant_ratios(pd.DataFrame(), score="gradient").empty
 
 
 def test_persistence_counts_the_same_neurons():

@@ -148,9 +148,12 @@ def test_dormancy_in_points_with_and_without_the_newborn() -> None:
             ]
         )
     )
-    assert measures.fall_at_expansions(found)["a"] == pytest.approx(100 * (2 / 4 - 1 / 8))
-    assert measures.fall_of_old_layers(found)["a"] == pytest.approx(100 * (2 / 4 - 1 / 4))
-    assert measures.dormant(found)["a"] == pytest.approx(25)
+    by = {"score": "gradient"}
+    assert measures.fall_at_expansions(found, **by)["a"] == pytest.approx(100 * (2 / 4 - 1 / 8))
+    assert measures.fall_of_old_layers(found, **by)["a"] == pytest.approx(100 * (2 / 4 - 1 / 4))
+    assert measures.dormant(found, **by)["a"] == pytest.approx(25)
+    # Every activation is 1 there: nothing is dormant by that score.
+    assert measures.dormant(found, score="activation")["a"] == 0
 
 
 def test_clusters_at_the_snapshot_nearest_to_a_fifth() -> None:
@@ -210,7 +213,7 @@ def test_success_where_the_task_is_scored_by_it() -> None:
         measures.diagonal_growth,
         measures.late_return,
         partial(measures.silhouette, at=1.0),
-        measures.dormant,
+        partial(measures.dormant, score="activation"),
     ],
 )
 def test_recorded_runs_have_one_number_each(measure: Any) -> None:

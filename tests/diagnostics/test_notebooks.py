@@ -32,25 +32,26 @@ NOTEBOOKS = {
         [
             "expansion_ablation_returns",
             "expansion_ablation_loss",
-            "expansion_ablation_dormant",
+            "expansion_ablation_dormant_gradient",
             "expansion_ablation_dormant_activation",
             "expansion_ablation_tsne",
         ],
     ),
     "network_expansion": ({}, ["network_expansion", "network_expansion_timeline"]),
     "main_results": (
-        {},
+        {"grid": "all"},
         ["learning_curves_DMC-Easy", "normalised_scores", "normalised_scores_best_run"],
     ),
     "universality": ({}, ["universality_fog_sac"]),
-    "similar_compute": ({}, ["similar_compute"]),
+    "similar_compute": ({"grid": "all"}, ["similar_compute"]),
     "run_card": (
         TSNE,
         [
             "run_card_overview",
             "run_card_loss",
             "run_card_loss_scaled",
-            "run_card_dormant",
+            "run_card_dormant_gradient",
+            "run_card_dormant_activation",
             "run_card_inside",
             "run_card_counts",
             "run_card_tsne",
@@ -158,7 +159,7 @@ def test_other_variants_are_missing_in_a_sentence(tmp_path):
 def test_scales_are_kept_apart(tmp_path):
     copy(tmp_path / "runs" / "a", "sac", probes=False)
     copy(tmp_path / "runs" / "b", "sac", probes=False, scale=0.5, steps=4000)
-    execute("similar_compute", tmp_path / "runs", tmp_path)
+    execute("similar_compute", tmp_path / "runs", tmp_path, grid="all")
     table = (tmp_path / "similar_compute.csv").read_text()
     assert "scale 0.1" in table
     assert "scale 0.5" in table

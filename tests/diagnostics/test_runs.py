@@ -13,9 +13,10 @@ import pytest
 import diagnostics
 import fog
 from diagnostics import schema
+from diagnostics.dormant import dormant_ratios
 from diagnostics.errors import AnalysisError, RunsWarning
 from diagnostics.runs import IDENTITY, Runs
-from tests.diagnostics.recorded import FIXTURE, TASK, VARIANTS, copy
+from tests.diagnostics.recorded import FIXTURE, TASK, VARIANTS, copy, mark
 from tests.training import tiny
 
 
@@ -103,7 +104,10 @@ def test_facts_of_a_run_agree_with_its_files(runs: Runs) -> None:
         assert row.status == "finished" == manifest["status"]
         assert row.final_return == pytest.approx(manifest["final_return"])
         # The evaluation at the last step is not strictly before T.
-        assert row.best_return == pytest.approx(means[means.index < row.steps].max())
+        every = diagnostics.load(row.run, grid="all").runs.iloc[0]
+        assert every["best_return"] == pytest.approx(means[means.index < row.steps].max())
+        assert every["grid"] == "all" and np.isnan(every["grid_steps"])
+        assert (row.grid, row.grid_steps) == ("25k", 25_000 * row.scale)
         assert (row.env_step, row.normaliser, row.group) == (800, 1000.0, "DMC-Easy")
         assert (row.width, row.replay_ratio, row.steps) == (8, 1.0, 800)
         train = pd.read_csv(Path(row.run) / "train.csv")
@@ -280,6 +284,54 @@ def test_a_table_of_another_schema_is_refused_by_name(tmp_path: Path) -> None:
     assert "schema version 99" in problem_of(loaded, run)
     assert "lacks the columns ['width']" in problem_of(loaded, run)
     assert not loaded.table("norms").empty
+
+
+def test_best_scores_choose_on_the_grid_of_the_run_s_scale(tmp_path: Path) -> None:
+    """At scale 0.01 the grid's points are 250, 500 and 750; evaluations come every 100 steps."""
+    run = copy(tmp_path, probes=False, scale=0.01)
+    means = pd.read_csv(run / "evals.csv").groupby("env_step")["return"].mean()
+    loaded = diagnostics.load(tmp_path)
+    for runs in (loaded, loaded.select(variant="fog")):
+        row = runs.runs.iloc[0]
+        assert row["grid_steps"] == 250
+        assert row["best_return"] == pytest.approx(means[[200, 500, 700]].max())
+        assert row["best_score"] == row["best_return"]
+    finer = diagnostics.load(tmp_path, grid="20k").runs.iloc[0]
+    assert finer["best_return"] == pytest.approx(means[[200, 400, 600]].max())
+
+
+def test_old_gradient_scores_are_not_read_under_the_new_name(tmp_path: Path) -> None:
+    """Schema version 1 took them after the activation; everything else means the same today."""
+    old, new = copy(tmp_path, seed=0), copy(tmp_path, seed=1)
+    for table in (old / "probes").iterdir():
+        mark(table, "1")
+    mark(new / "probes" / "dormancy", "2")
+    loaded = load_damaged(tmp_path)
+    scores = loaded.dormancy
+    of_old = scores["run"] == str(old)
+    assert of_old.any() and not of_old.all()
+    assert scores["gradient"][of_old].isna().all() and scores["gradient"][~of_old].notna().all()
+    assert scores["activation"].notna().all()
+    ratios = {s: set(dormant_ratios(scores, score=s)["run"]) for s in ("activation", "gradient")}
+    assert ratios == {"activation": {str(old), str(new)}, "gradient": {str(new)}}
+    for name in loaded.tables:
+        assert set(loaded.table(name)["run"]) == {str(old), str(new)}, name
+    assert problem_of(loaded, old) == (
+        "probes/dormancy has schema version 1: gradient is not read, it was taken after the "
+        "activation, where a dead ReLU neuron looks active"
+    )
+    assert set(loaded.problems["run"]) == {str(old)}
+
+
+def test_old_and_new_parts_of_one_table_are_told_apart(tmp_path: Path) -> None:
+    run = copy(tmp_path)
+    parts = sorted((run / "probes" / "dormancy").glob("*.parquet"))
+    mark(parts[0], "1")
+    mark(parts[1], "2")
+    scores = load_damaged(tmp_path).dormancy
+    first = len(pd.read_parquet(parts[0]))
+    assert scores["gradient"][:first].isna().all() and scores["gradient"][first:].notna().all()
+    assert scores["activation"].notna().all()
 
 
 def test_a_directory_that_was_only_begun(tmp_path: Path) -> None:

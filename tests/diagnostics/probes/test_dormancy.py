@@ -16,7 +16,7 @@ CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
 
 def perturbed_loss(stage, network, batch, noise, layer, where, amount):
-    """The network's summed loss with `amount` added to one neuron's output on every row."""
+    """The network's loss with `amount` added to the input of one neuron's activation, each row."""
     networks, rule = stage.agent.networks, stage.agent.rule
     width = stage.agent.spec.width
     if network == "actor":
