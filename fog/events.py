@@ -149,8 +149,8 @@ class Hidden(NamedTuple):
 class Subject(Protocol):
     """An agent under observation. Every method reads the networks as they are now.
 
-    Nothing here draws random numbers, writes to the agent or leaves gradients behind; except from
-    `evaluate`, results are detached. Noise is standard normal, (B, act_dim), and the caller's.
+    Nothing here draws random numbers of its own, writes to the agent or leaves gradients behind;
+    except from `evaluate` and `critic_loss`, results are detached. Noise is standard normal, (B, act_dim), and the caller's.
     """
 
     @property
@@ -184,6 +184,9 @@ class Subject(Protocol):
     def action(self, obs: Tensor) -> Tensor:
         """The deterministic action, (B, act_dim)."""
 
+    def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
+        """log pi(a | s) of given actions, (B,); NaN if the policy is deterministic."""
+
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
         """-alpha log pi(a | s) of a sampled action, (B,); zeros without entropy regularisation."""
 
@@ -200,6 +203,15 @@ class Subject(Protocol):
         self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor
     ) -> Tensor:
         """Q of every member (members, B) if the critic had these parameters; differentiable."""
+
+    def critic_loss(self, critic: str, values: Tensor, target: Tensor) -> Tensor:
+        """Training loss per transition (B,) of values (members, B) and a target; differentiable."""
+
+    def fresh(self, critic: str, rng: np.random.Generator) -> Mapping[str, Tensor]:
+        """New initial values for `parameters(critic)`, drawn from `rng` as a newborn's would be."""
+
+    def critic_lr(self) -> float:
+        """Learning rate of the critics now."""
 
 
 class Memory(Protocol):
@@ -271,7 +283,7 @@ class Probe:
     name: str
 
     def on_start(self, view: View) -> None:
-        """Training is about to start or to resume."""
+        """Training is about to start or to resume; a ValueError says what the probe lacks."""
 
     def on_env_step(self, view: View, event: EnvStep) -> None:
         """A transition was added."""

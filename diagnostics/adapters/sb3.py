@@ -28,6 +28,7 @@ from diagnostics.adapters.observer import Observer
 from diagnostics.adapters.sb3_buffer import BufferMemory
 from fog.errors import UserError
 from fog.events import Episode, Facts, Probe, Transitions
+from fog.networks import squashed_log_density
 
 
 def subject_of(model: OffPolicyAlgorithm) -> ModuleSubject:
@@ -44,9 +45,17 @@ def subject_of(model: OffPolicyAlgorithm) -> ModuleSubject:
         raise UserError("probes cannot repeat gSDE exploration noise: use use_sde=False")
     members = model.critic.q_networks
     act_dim = int(np.prod(model.action_space.shape))
+
+    def critic_lr() -> float:
+        return float(model.critic.optimizer.param_groups[0]["lr"])
+
     if isinstance(model, TD3):
         return ModuleSubject(
-            members, lambda b, n: _td3_target(model, b, n), act_dim, policy=_td3_policy(model)
+            members,
+            lambda batch, noise: _td3_target(model, batch, noise),
+            act_dim,
+            policy=_td3_policy(model),
+            critic_lr=critic_lr,
         )
     return ModuleSubject(
         members,
@@ -54,6 +63,7 @@ def subject_of(model: OffPolicyAlgorithm) -> ModuleSubject:
         act_dim,
         policy=_sac_policy(model),
         loss=lambda values, target: 0.5 * squared_error(values, target),
+        critic_lr=critic_lr,
     )
 
 
@@ -96,7 +106,11 @@ def _sac_policy(model: SAC) -> Policy:
     def bonus(obs: Tensor, noise: Tensor) -> Tensor:
         return -_temperature(model) * _sac_action(model, obs, noise)[1]
 
-    return Policy(model.actor, action, loss, bonus)
+    def log_prob(obs: Tensor, action: Tensor) -> Tensor:
+        mean, log_std, _ = model.actor.get_action_dist_params(obs)
+        return squashed_log_density(mean, log_std, action)
+
+    return Policy(model.actor, action, loss, bonus, log_prob)
 
 
 def _sac_action(model: SAC, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

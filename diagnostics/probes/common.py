@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from diagnostics import schema
-from fog.events import Transitions, View
+from fog.events import TransitionBatch, Transitions, View
 
 MEASUREMENTS_PER_WINDOW = 20
 """Cadence of the cheap probes: every 5k steps at the paper's scale, as often as evaluations."""
@@ -43,6 +43,28 @@ def sample_ids(view: View, size: int) -> NDArray[np.int64]:
 def sample(view: View, size: int) -> Transitions:
     """The transitions of `sample_ids`."""
     return view.replay.take(sample_ids(view, size))
+
+
+def stored_windows(view: View) -> NDArray[np.int64]:
+    """Insertion windows of which something is stored, oldest first; none if nothing is."""
+    added, width = view.replay.added, view.facts.window_steps
+    return np.arange((added - view.replay.size) // width, -(-added // width))
+
+
+def sample_window(view: View, window: int, size: int) -> NDArray[np.int64]:
+    """`size` different stored transitions of one insertion window; all of it if it has fewer."""
+    added, width = view.replay.added, view.facts.window_steps
+    start = max(window * width, added - view.replay.size)
+    end = min((window + 1) * width, added)
+    if end - start <= size:
+        return np.arange(start, end)
+    return np.sort(start + view.rng.choice(end - start, size, replace=False))
+
+
+def rows_of(batch: Transitions, rows: slice | NDArray[np.int64]) -> TransitionBatch:
+    """Some rows of a batch."""
+    columns = (batch.obs, batch.action, batch.reward, batch.bootstrap, batch.next_obs)
+    return TransitionBatch(*(column[rows] for column in columns))
 
 
 def at_least_one(value: int, name: str) -> int:

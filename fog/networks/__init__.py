@@ -21,6 +21,7 @@ from fog.networks.policy import (
     GaussianAction,
     gaussian_log_density,
     sample_action,
+    squashed_log_density,
 )
 from fog.networks.taps import Recorder, actor_layers, critic_layers
 
@@ -46,4 +47,5 @@ __all__ = [
     "init_critic",
     "members",
     "sample_action",
+    "squashed_log_density",
 ]
