@@ -132,9 +132,7 @@ class _Task:
 
     def fit(self, params: Params, least: Tensor) -> NDArray[np.float64]:
         """Loss curves on fitted and held-out rows, (2, members, points)."""
-        copies = {
-            name: tensor.detach().clone().requires_grad_() for name, tensor in params.items()
-        }
+        copies = {name: tensor.detach().clone().requires_grad_() for name, tensor in params.items()}
         leaves, start = list(copies.values()), self.now(copies)
         unit = torch.maximum(self.spread(start), least)
 

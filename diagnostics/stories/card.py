@@ -8,6 +8,7 @@ import pandas as pd
 
 from diagnostics.dormant import dormant_ratios
 from diagnostics.errors import AnalysisError
+from diagnostics.plots import age
 from diagnostics.plots.card import Plot, run_overview
 from diagnostics.plots.curves import curves
 from diagnostics.plots.names import label as paper_name
@@ -116,6 +117,26 @@ def dormancy(page: Page, *, score: str = "gradient", tau: float = 0.1) -> Plot:
         expansions=True,
         remark=f" Dormant: {score} score at most {tau:g} of its layer's mean.",
     )
+
+
+def warmstart(page: Page) -> Plot:
+    """Today's critic against a fresh one on the newest data."""
+    page.main_task("warmstart")
+    title = "Is new data still learned as well as by a fresh critic?"
+    return age.warm_start(page.runs.warmstart, page.runs.events, title=title)
+
+
+def offpolicy(page: Page) -> Plot:
+    """How far the policy has moved from what is stored."""
+    page.main_task("offpolicy")
+    return age.off_policy(page.runs.offpolicy, title="How old is too old?")
+
+
+def interference(page: Page) -> Plot:
+    """Whether old and new data pull the critic the same way."""
+    page.main_task("interference")
+    tables = (page.runs.interference, page.runs.table("interference_rank"), page.runs.events)
+    return age.interference(*tables, title="Do old and new data pull the critic the same way?")
 
 
 def _text(value: object) -> str:

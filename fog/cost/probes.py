@@ -40,6 +40,9 @@ class ProbeCost:
     The products are multiples of known ones: all losses without gradients (`losses`), those again
     for every critic network (`targets`), the online critics and the actor alone (`values`), and
     an update with its gradients (`updates`). A test compares them with what torch counts.
+
+    With `each_window` the rows are those of every insertion window that is stored at the time.
+    `besides` are rows whose values are computed once in each measurement, whatever is stored.
     """
 
     when: tuple[When, ...]
@@ -48,6 +51,8 @@ class ProbeCost:
     targets: float = 0.0
     values: float = 0.0
     updates: float = 0.0
+    each_window: bool = False
+    besides: int = 0
 
 
 PROBES = {
@@ -55,13 +60,20 @@ PROBES = {
     "critic_loss": ProbeCost(("window",), "buffer", losses=1),
     "dormancy": ProbeCost(("cadence", "change"), 1024, targets=1, updates=0.75),
     "features": ProbeCost(("snapshot",), 2000, losses=1, values=2),
+    # Mean gradients by window, and the products of 128 single gradients with each other.
+    "interference": ProbeCost(
+        ("window",), 512, losses=1, values=2.4, each_window=True, besides=18_000
+    ),
     "norms": ProbeCost(("cadence",), 1024, targets=1, updates=1.25),
+    "offpolicy": ProbeCost(("window",), 1024, values=0.32, each_window=True),
     "overestimation": ProbeCost(("evaluation",), "episodes", values=1),
     # 51 steps on 256 transitions, forward and backward through the critics.
     "plasticity": ProbeCost(("window",), 51 * 256, updates=0.48),
     "sample_counts": ProbeCost(("window",), 0),
     "srank": ProbeCost(("cadence",), 2048, losses=0.45),
     "validation": ProbeCost(("evaluation",), "episodes", losses=1),
+    # 200 steps on 128 transitions, twice, forward and backward through the online critics.
+    "warmstart": ProbeCost(("window",), 2 * 200 * 128, values=2.9),
 }
 
 
@@ -91,15 +103,19 @@ def probe_flops(
     depth = max(work.updates, key=lambda at: work.updates[at])
     if cost.rows == "buffer":
         rows = sum(min(at, config.replay.capacity) for at in work.windows)
+    elif cost.each_window:
+        stored = (min(at, config.replay.capacity) for at in work.windows)
+        rows = cost.rows * sum(-(-size // config.run.window_steps) for size in stored)
     else:
         times = sum(often[when] for when in cost.when)
         each = config.run.eval_episodes * episode_length if cost.rows == "episodes" else cost.rows
         rows = times * each
     networks = 3 if spec.offline else 1
-    return rows * (
-        (cost.losses + networks * cost.targets) * loss_flops(spec, depth)
-        + cost.values * value_flops(spec, depth)
-        + cost.updates * total_flops(spec, depth, 1)
+    besides = cost.besides * often["window"]
+    return (
+        rows * (cost.losses + networks * cost.targets) * loss_flops(spec, depth)
+        + (rows * cost.values + besides) * value_flops(spec, depth)
+        + rows * cost.updates * total_flops(spec, depth, 1)
     )
 
 
