@@ -148,6 +148,21 @@ class Runs:
         return self.table("features")
 
     @property
+    def warmstart(self) -> pd.DataFrame:
+        """Today's critic against a fresh one on the newest data: loss curves and their gap."""
+        return self.table("warmstart")
+
+    @property
+    def offpolicy(self) -> pd.DataFrame:
+        """Log density and distance of stored actions under today's policy, by window."""
+        return self.table("offpolicy")
+
+    @property
+    def interference(self) -> pd.DataFrame:
+        """Cosines of the critic's gradients on old and new data, by pairs of windows."""
+        return self.table("interference")
+
+    @property
     def problems(self) -> pd.DataFrame:
         """What is wrong, one row each: `run` and `problem`. Grows as more tables are read."""
         rows = [(str(run.path), problem) for run in self.files for problem in run.problems]

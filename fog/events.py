@@ -153,9 +153,9 @@ class Hidden(NamedTuple):
 class Subject(Protocol):
     """An agent under observation. Every method reads the networks as they are now.
 
-    Nothing here draws random numbers, writes to the agent or leaves gradients behind; except from
-    `evaluate` and `loss`, results are detached. Noise is standard normal, (B, act_dim), and the
-    caller's.
+    Nothing here draws random numbers of its own, writes to the agent or leaves gradients behind;
+    except from `evaluate`, `loss` and `critic_loss`, results are detached. Noise is standard
+    normal, (B, act_dim), and the caller's.
     """
 
     @property
@@ -192,6 +192,9 @@ class Subject(Protocol):
     def policy(self, obs: Tensor) -> tuple[Tensor, Tensor] | None:
         """Mean and log std of the Gaussian before squashing, (B, act_dim) each; None without."""
 
+    def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
+        """Log pi(a | s) of given actions, (B,); NaN if the policy is deterministic."""
+
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
         """-alpha log pi(a | s) of a sampled action, (B,); zeros without entropy regularisation."""
 
@@ -222,6 +225,15 @@ class Subject(Protocol):
 
         Noise is (2, B, act_dim). The agent itself, its optimisers and counters stay as they are.
         """
+
+    def critic_loss(self, critic: str, values: Tensor, target: Tensor) -> Tensor:
+        """Training loss per transition (B,) of values (members, B) and a target; differentiable."""
+
+    def fresh(self, critic: str, rng: np.random.Generator) -> Mapping[str, Tensor]:
+        """New initial values for `parameters(critic)`, drawn from `rng` as a newborn's would be."""
+
+    def critic_lr(self) -> float:
+        """Learning rate of the critics now."""
 
 
 class Memory(Protocol):
@@ -300,7 +312,7 @@ class Probe:
         return ProbeCost()
 
     def on_start(self, view: View) -> None:
-        """Training is about to start or to resume."""
+        """Training is about to start or to resume; a ValueError says what the probe lacks."""
 
     def on_env_step(self, view: View, event: EnvStep) -> None:
         """A transition was added."""

@@ -233,6 +233,8 @@ class Probes:
             try:
                 getattr(probe, hook)(self._views[probe.name], *event)
             except Exception as error:
+                if hook == "on_start" and isinstance(error, ValueError | UserError):
+                    raise UserError(f"probe {probe.name!r}: {error}") from None
                 cause = f"{type(error).__name__}: {error}"
                 raise ProbeError(f"probe {probe.name!r} failed in {hook}: {cause}") from error
             self.seconds[probe.name] += time.perf_counter() - began

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,7 +31,9 @@ from fog.networks import (
     activate,
     actor_forward,
     critic_forward,
+    init_critic,
     sample_action,
+    squashed_log_density,
 )
 from fog.probing import Probes, Progress, load
 from fog.records.sizes import NetworkSpec
@@ -180,6 +183,11 @@ class AgentSubject:
         return self._networks.policy(obs)
 
     @torch.no_grad()
+    def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
+        """See `Subject`."""
+        return squashed_log_density(*self._networks.policy(obs), action)
+
+    @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
         """See `Subject`."""
         drawn = sample_action(*self._networks.policy(obs), noise)
@@ -234,6 +242,20 @@ class AgentSubject:
     ) -> Tensor:
         """See `Subject`."""
         return self._loss(critic, dict(params), batch, noise)
+
+    def critic_loss(self, critic: str, values: Tensor, target: Tensor) -> Tensor:
+        """See `Subject`."""
+        return losses.critic_loss(values, target)
+
+    def fresh(self, critic: str, rng: np.random.Generator) -> Params:
+        """See `Subject`: of today's depth, initialised as at birth."""
+        live = self.parameters(critic)
+        drawn = init_critic(rng, {name: tuple(tensor.shape) for name, tensor in live.items()})
+        return {name: drawn[name].to(tensor) for name, tensor in live.items()}
+
+    def critic_lr(self) -> float:
+        """See `Subject`."""
+        return self._agent.critic_lr
 
     def _loss(
         self,

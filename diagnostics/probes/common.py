@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from diagnostics import schema
-from fog.events import Subject, Transitions, View
+from fog.events import Subject, TransitionBatch, Transitions, View
 
 MEASUREMENTS_PER_WINDOW = 20
 """Cadence of the cheap probes: every 5k steps at the paper's scale, as often as evaluations."""
@@ -45,19 +45,33 @@ def sample(view: View, size: int) -> Transitions:
     return view.replay.take(sample_ids(view, size))
 
 
-def window_ids(view: View, size: int) -> list[tuple[int, NDArray[np.int64]]]:
-    """At most `size` stored transitions of every insertion window, oldest first, in order.
+def stored_windows(view: View) -> NDArray[np.int64]:
+    """Insertion windows of which something is stored, oldest first; none if nothing is."""
+    added, width = view.replay.added, view.facts.window_steps
+    return np.arange((added - view.replay.size) // width, -(-added // width))
 
-    All transitions of a window are equally likely. The first and the last window may hold few.
-    """
-    width, added = view.facts.window_steps, view.replay.added
-    oldest = added - view.replay.size
-    found = []
-    for window in range(oldest // width, (added - 1) // width + 1):
-        start, end = max(oldest, window * width), min(added, (window + 1) * width)
-        kept = min(size, end - start)
-        found.append((window, start + np.sort(view.rng.choice(end - start, kept, replace=False))))
-    return found
+
+def sample_window(view: View, window: int, size: int) -> NDArray[np.int64]:
+    """`size` different stored transitions of one insertion window; all of it if it has fewer."""
+    added, width = view.replay.added, view.facts.window_steps
+    start = max(window * width, added - view.replay.size)
+    end = min((window + 1) * width, added)
+    if end - start <= size:
+        return np.arange(start, end)
+    return np.sort(start + view.rng.choice(end - start, size, replace=False))
+
+
+def rows_of(batch: Transitions, rows: slice | NDArray[np.int64]) -> TransitionBatch:
+    """Some rows of a batch."""
+    columns = (batch.obs, batch.action, batch.reward, batch.bootstrap, batch.next_obs)
+    return TransitionBatch(*(column[rows] for column in columns))
+
+
+def window_ids(view: View, size: int) -> list[tuple[int, NDArray[np.int64]]]:
+    """`sample_window` of every stored window, oldest first."""
+    return [
+        (int(window), sample_window(view, int(window), size)) for window in stored_windows(view)
+    ]
 
 
 def one_update(view: View) -> Subject | None:
