@@ -24,7 +24,7 @@ from diagnostics.rundirs import RunFiles, discover
 
 MARKER = "export.json"
 PLAIN = ("config.yaml", "manifest.json", "evals.csv", "train.csv", "events.csv")
-_WRITTEN = re.compile("|".join((*map(re.escape, (*PLAIN, MARKER)), r"probes/[^/]+/\d+-\d+\.parquet")))
+_PART = re.compile(r"probes/[^/]+/\d+-\d+\.parquet")
 
 
 def check_out(source: Path, out: Path) -> None:
@@ -40,12 +40,12 @@ def check_out(source: Path, out: Path) -> None:
         raise AnalysisError(f"cannot export into {out}: it holds {source}, choose another folder")
     if home.exists() and not home.is_dir():
         raise AnalysisError(f"cannot export into {out}: it is no directory")
-    if home.is_dir() and any(home.iterdir()):
-        if not any((copy / MARKER).is_file() for copy in discover(home)):
-            raise AnalysisError(
-                f"cannot export into {out}: it holds other files and no earlier export; "
-                "choose a new or an empty folder"
-            )
+    full = home.is_dir() and any(home.iterdir())
+    if full and not any((copy / MARKER).is_file() for copy in discover(home)):
+        raise AnalysisError(
+            f"cannot export into {out}: it holds other files and no earlier export; "
+            "choose a new or an empty folder"
+        )
 
 
 def check_copy(copy: Path, run: RunFiles) -> None:
@@ -77,9 +77,13 @@ def _foreign(folder: Path, run: RunFiles) -> str | None:
         return "it is the export of a run with other settings; choose a new folder"
     for path in found:
         name = path.relative_to(folder).as_posix()
-        if path.is_symlink() or not _WRITTEN.fullmatch(name):
+        if path.is_symlink() or not _written(name):
             return f"it also holds {name}, which no export wrote; move it away first"
     return None
+
+
+def _written(name: str) -> bool:
+    return name in (*PLAIN, MARKER) or _PART.fullmatch(name) is not None
 
 
 def digest(run: RunFiles) -> str:

@@ -15,6 +15,13 @@ import pyarrow
 
 from diagnostics import files
 
+CSV_COLUMNS = {
+    "evals": ("env_step", "return", "length", "success_once", "success_end", "episode"),
+    "train": ("env_step", "updates", "updates_per_second"),
+    "events": ("env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail"),
+}
+"""Columns that every CSV table of a name has; train.csv has more."""
+
 _MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
 _SEED = re.compile(r"^seed(\d+)$")
 
@@ -100,7 +107,7 @@ class RunFiles:
 
     def csv(self, name: str) -> tuple[pyarrow.Table | None, list[str]]:
         """One of the run's CSV tables, and what is wrong with it."""
-        table, problems = files.read_csv(self.path / f"{name}.csv")
+        table, problems = files.read_csv(self.path / f"{name}.csv", CSV_COLUMNS[name])
         if table is None and self.manifest.get("status") == "finished" and name != "events":
             problems.append(f"finished, but {name}.csv is missing or empty")
         return table, problems

@@ -74,20 +74,33 @@ def candidates(root: Path) -> list[Path]:
     return sorted((path for path in root.iterdir() if path.name.isdigit()), reverse=True)
 
 
-def newest_valid(root: Path, warn: Warn) -> Path | None:
+def newest_valid(
+    root: Path, warn: Warn, misfit: Callable[[Path], str | None] | None = None
+) -> Path | None:
     """The newest checkpoint that verifies; each one passed over is told to `warn` in one line.
 
+    Args:
+        root: the folder of checkpoints.
+        warn: told why a checkpoint is refused.
+        misfit: says what else speaks against a checkpoint that is whole.
+
     Raises:
-        UserError: there are checkpoints, but every one is damaged.
+        UserError: there are checkpoints, but every one is refused.
     """
-    found = candidates(root)
-    for path in found:
+    reasons = []
+    for path in candidates(root):
         problem = verify(path)
+        if problem is None and misfit is not None:
+            problem = misfit(path)
         if problem is None:
             return path
+        reasons.append(f"checkpoint {path.name} is refused: {problem}")
         warn(f"checkpoint {path} is refused: {problem}")
-    if found:
-        raise UserError(f"no usable checkpoint in {root}: start the run again in another --out")
+    if reasons:
+        raise UserError(
+            f"no usable checkpoint in {root}: {'; '.join(reasons)}. Put the file back from a copy, "
+            "or start the run again in another --out"
+        )
     return None
 
 

@@ -16,6 +16,7 @@ from fog import seeding
 from fog.checkpoint import load_json, save_json
 from fog.errors import ConfigError, UserError
 from fog.events import Change, EnvStep, Episode, Facts, Memory, Probe, Subject, Update
+from fog.ledger import Ledger
 from fog.options import unknown
 from fog.tables import ProbeTable
 
@@ -144,6 +145,7 @@ class ProbeView:
         replay: Memory,
         rng: np.random.Generator,
         directory: Path,
+        ledger: Ledger | None,
     ) -> None:
         self.facts = facts
         self.subject = subject
@@ -151,6 +153,7 @@ class ProbeView:
         self.rng = rng
         self._progress = progress
         self._directory = directory
+        self._ledger = ledger
 
     @property
     def env_step(self) -> int:
@@ -164,7 +167,7 @@ class ProbeView:
 
     def table(self, name: str) -> _StampedTable:
         """The table of that name in the run directory."""
-        return _StampedTable(ProbeTable(self._directory, name), self)
+        return _StampedTable(ProbeTable(self._directory, name, self._ledger), self)
 
 
 class Probes:
@@ -178,6 +181,7 @@ class Probes:
         subject: Subject,
         replay: Memory,
         directory: Path,
+        ledger: Ledger | None = None,
     ) -> None:
         self._probes = {probe.name: probe for probe in probes}
         self._views = {
@@ -188,6 +192,7 @@ class Probes:
                 replay,
                 seeding.generator(facts.seed, f"probe/{name}"),
                 directory,
+                ledger,
             )
             for name in self._probes
         }

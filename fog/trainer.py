@@ -24,6 +24,7 @@ from fog.errors import UserError
 from fog.evaluation import Evaluator
 from fog.events import Change, ChangeKind, EnvStep, Update
 from fog.interrupts import StopRequest
+from fog.ledger import Ledger
 from fog.progress import Reporter
 from fog.recorder import MeanMetrics, Recorder
 from fog.replay import Replay, ReplayError, make_sampler
@@ -75,7 +76,10 @@ class Trainer:
         self.resets = frozenset(at for at in config.lifecycle.reset_steps if at < run.steps)
         self.evaluator = Evaluator(task, run.seed, run.eval_episodes)
         self.progress = probing.Progress()
-        self.probes = observe(config, self.progress, self.agent, self.replay, directory.probes_path)
+        self.ledger = Ledger(directory.path)
+        self.probes = observe(
+            config, self.progress, self.agent, self.replay, directory.probes_path, self.ledger
+        )
         self.metrics = MeanMetrics()
         self.episode = 0
         self.evaluations = 0
@@ -90,7 +94,7 @@ class Trainer:
 
     def start(self) -> None:
         """Begin at step 0."""
-        self.recorder = Recorder(self.directory, self.config, 0, {})
+        self.recorder = Recorder(self.directory, self.config, 0, self.ledger)
         self.obs, _ = self.env.reset(options={"episode": 0})
         self.replay.begin_episode(self.obs)
 
@@ -118,7 +122,7 @@ class Trainer:
                 "metric_sums": self.metrics.sums,
                 "metric_updates": self.metrics.updates,
                 "explore": seeding.get_state(self.explore),
-                "offsets": self.recorder.offsets(),
+                "tables": self.ledger.sync(),
             }
             checkpoint.save_json(home / checkpoint.STATE, state)
 
@@ -142,7 +146,8 @@ class Trainer:
         self.metrics.sums = state["metric_sums"]
         self.metrics.updates = state["metric_updates"]
         seeding.set_state(self.explore, state["explore"])
-        self.recorder = Recorder(self.directory, self.config, state["env_step"], state["offsets"])
+        self.ledger.restore(state)
+        self.recorder = Recorder(self.directory, self.config, state["env_step"], self.ledger)
         self.obs, _ = self.env.reset(options={"episode": self.episode})
         for action in self.replay.partial_episode_actions():
             self.obs, *_ = self.env.step(action)

@@ -15,8 +15,8 @@ def command(argv: Sequence[str]) -> int:
     parser = Parser(
         "export",
         "Copy runs without checkpoints, each probe table joined into one file, so that they can\n"
-        "be committed or published. Copies are run directories: every command reads them. They go into\n"
-        "a new or empty folder, or over an earlier export of the same runs.",
+        "be committed or published. Copies are run directories: every command reads them.\n"
+        "They go into a new or empty folder, or over an earlier export of the same runs.",
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of runs [runs]")
     parser.add_argument("--out", type=Path, required=True, help="where the copies go")
