@@ -90,7 +90,7 @@ def read_csv(path: Path, required: Collection[str] = ()) -> tuple[pyarrow.Table 
         return None, [*problems, f"{path.name} cannot be read: {one_line(error)}"]
     if problem := _header_problem(table.column_names, required):
         return None, [*problems, f"{path.name} {problem}"]
-    odd = [item.name for item in table.schema if item.name not in _TEXT and not _number(item.type)]
+    odd = [item.name for item in table.schema if item.name not in _TEXT and not _plain(item)]
     texts = [name for name in table.column_names if name in _TEXT]
     if odd or (_REPLACED in whole and texts):
         table, bad = _sound_rows(table, odd, texts)
@@ -112,8 +112,11 @@ def _header_problem(names: list[str], required: Collection[str]) -> str | None:
     return f"lacks the columns {missing}: left out" if missing else None
 
 
-def _number(kind: pyarrow.DataType) -> bool:
-    types = pyarrow.types
+def _plain(column: pyarrow.Field) -> bool:
+    """Whether a column holds numbers only, and a count whole ones only."""
+    types, kind = pyarrow.types, column.type
+    if column.name in _COUNTS:
+        return bool(types.is_integer(kind))
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
 
 
@@ -132,6 +135,11 @@ def _sound_rows(
     frame = table.to_pandas()
     parsed = frame[numbers].astype(str).apply(pd.to_numeric, errors="coerce").astype("float64")
     broken = (parsed.isna() & frame[numbers].notna()).any(axis=1)
+    for name in _COUNTS.intersection(numbers):
+        count = parsed[name]
+        broken |= count.notna() & ~((count % 1 == 0) & (count.abs() < 2**53))
+    if "env_step" in numbers:
+        broken |= parsed["env_step"].isna()
     for name in texts:
         broken |= frame[name].str.contains(_REPLACED.decode(), regex=False, na=False)
     sound = table.filter(pyarrow.array(~broken))

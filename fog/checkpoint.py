@@ -13,6 +13,7 @@ it is kept until then and one turn longer, so that there is always a good one to
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -155,9 +156,10 @@ def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     """Write tensors by name."""
     import torch
 
-    # Given a path, torch hides a full disk behind an error about positions in a stream.
-    with path.open("wb") as file:
-        torch.save(dict(tensors), file)
+    # Given a file or a path, torch hides a full disk behind an error about positions in a stream.
+    buffer = io.BytesIO()
+    torch.save(dict(tensors), buffer)
+    path.write_bytes(buffer.getbuffer())
 
 
 def load_tensors(path: Path) -> dict[str, torch.Tensor]:
