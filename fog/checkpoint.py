@@ -16,6 +16,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ KEPT = 2
 AGENT = "agent.pt"
 STATE = "state.json"
 _SEAL = "SEAL.json"
+_NAME = re.compile(r"[0-9]{12}")
 
 Warn = Callable[[str], None]
 
@@ -72,7 +74,7 @@ def candidates(root: Path) -> list[Path]:
     """Complete-looking checkpoints, newest first."""
     if not root.is_dir():
         return []
-    return sorted((path for path in root.iterdir() if path.name.isdigit()), reverse=True)
+    return sorted((path for path in root.iterdir() if _NAME.fullmatch(path.name)), reverse=True)
 
 
 def newest_valid(

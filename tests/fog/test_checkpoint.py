@@ -58,6 +58,17 @@ def test_a_fault_while_saving_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_other_folders_beside_checkpoints_are_left_alone(tmp_path: Path) -> None:
+    mine = [tmp_path / name for name in ("0", "20261118", "000000000010.kept")]
+    for folder in mine:
+        folder.mkdir()
+    for step in (10, 20, 30):
+        home = checkpoint.write(tmp_path, step, fill)
+    checkpoint.forget_newer(home)
+    assert all(folder.is_dir() for folder in mine)
+    assert [int(path.name) for path in checkpoint.candidates(tmp_path)] == [30, 20]
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
