@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], list[str]]:
     except FileNotFoundError:
         return {}, [f"no {path.name}"]
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        return {}, [f"{path.name} cannot be read: {_one_line(error)}"]
+        return {}, [f"{path.name} cannot be read: {one_line(error)}"]
     if not isinstance(document, dict):
         return {}, [f"{path.name} holds no settings"]
     return document, []
@@ -41,27 +42,32 @@ def read_json(path: Path) -> tuple[dict[str, Any], list[str]]:
     except FileNotFoundError:
         return {}, [f"no {path.name}"]
     except (OSError, ValueError) as error:
-        return {}, [f"{path.name} cannot be read: {_one_line(error)}"]
+        return {}, [f"{path.name} cannot be read: {one_line(error)}"]
     if not isinstance(document, dict):
         return {}, [f"{path.name} holds no entries"]
     return document, []
 
 
-def read_csv(path: Path) -> tuple[pyarrow.Table | None, list[str]]:
+def read_csv(path: Path, required: Collection[str] = ()) -> tuple[pyarrow.Table | None, list[str]]:
     """The whole rows of a CSV table in which every column but the named ones is a number.
 
-    None if there are no rows.
+    None if there are no rows, or if the header lacks one of the `required` columns.
     """
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         return None, []
     except OSError as error:
-        return None, [f"{path.name} cannot be read: {_one_line(error)}"]
+        return None, [f"{path.name} cannot be read: {one_line(error)}"]
     whole = _whole_lines(raw)
     problems = [] if len(whole) == len(raw) else [f"{path.name} ends in half a line: left out"]
     if whole.count(b"\n") < 2:
         return None, problems
+    try:
+        whole.decode()
+    except UnicodeDecodeError:
+        # Rows with the replacement are found below: a number it is not.
+        whole = whole.decode(errors="replace").encode()
     damaged = 0
 
     def skip(_: Any) -> str:
@@ -81,10 +87,13 @@ def read_csv(path: Path) -> tuple[pyarrow.Table | None, list[str]]:
             ),
         )
     except pyarrow.ArrowException as error:
-        return None, [*problems, f"{path.name} cannot be read: {_one_line(error)}"]
-    odd = [item.name for item in table.schema if item.name not in _TEXT and not _number(item.type)]
-    if odd:
-        table, bad = _numbers_only(table, odd)
+        return None, [*problems, f"{path.name} cannot be read: {one_line(error)}"]
+    if problem := _header_problem(table.column_names, required):
+        return None, [*problems, f"{path.name} {problem}"]
+    odd = [item.name for item in table.schema if item.name not in _TEXT and not _plain(item)]
+    texts = [name for name in table.column_names if name in _TEXT]
+    if odd or (_REPLACED in whole and texts):
+        table, bad = _sound_rows(table, odd, texts)
         damaged += bad
     if damaged:
         problems.append(f"{path.name} has {damaged} damaged rows: left out")
@@ -92,10 +101,22 @@ def read_csv(path: Path) -> tuple[pyarrow.Table | None, list[str]]:
 
 
 _TEXT = {"event", "detail"}
+_COUNTS = {"env_step", "updates", "length", "episode", "episodes", "depth", "dense_layers"}
+_REPLACED = "\N{REPLACEMENT CHARACTER}".encode()
 
 
-def _number(kind: pyarrow.DataType) -> bool:
-    types = pyarrow.types
+def _header_problem(names: list[str], required: Collection[str]) -> str | None:
+    if any(_REPLACED.decode() in name for name in names) or len(set(names)) < len(names):
+        return "has a damaged header: left out"
+    missing = sorted(set(required) - set(names))
+    return f"lacks the columns {missing}: left out" if missing else None
+
+
+def _plain(column: pyarrow.Field) -> bool:
+    """Whether a column holds numbers only, and a count whole ones only."""
+    types, kind = pyarrow.types, column.type
+    if column.name in _COUNTS:
+        return bool(types.is_integer(kind))
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind))
 
 
@@ -104,15 +125,30 @@ def _with_type(column: pyarrow.Field) -> pyarrow.Field:
     return column.with_type(pyarrow.float64()) if pyarrow.types.is_null(column.type) else column
 
 
-def _numbers_only(table: pyarrow.Table, names: list[str]) -> tuple[pyarrow.Table, int]:
-    """The rows whose cells in the columns `names` are numbers, and how many are not."""
+def _sound_rows(
+    table: pyarrow.Table, numbers: list[str], texts: list[str]
+) -> tuple[pyarrow.Table, int]:
+    """The rows with nothing but numbers in `numbers` and whole characters in `texts`.
+
+    Returns them with the number of those that are not like this.
+    """
     frame = table.to_pandas()
-    cells = frame[names].astype(str)
-    numbers = cells.apply(pd.to_numeric, errors="coerce")
-    broken = (numbers.isna() & frame[names].notna()).any(axis=1)
-    frame[names] = numbers
-    usable = frame[~broken]
-    return pyarrow.Table.from_pandas(usable, preserve_index=False), int(broken.sum())
+    parsed = frame[numbers].astype(str).apply(pd.to_numeric, errors="coerce").astype("float64")
+    broken = (parsed.isna() & frame[numbers].notna()).any(axis=1)
+    for name in _COUNTS.intersection(numbers):
+        count = parsed[name]
+        broken |= count.notna() & ~((count % 1 == 0) & (count.abs() < 2**53))
+    if "env_step" in numbers:
+        broken |= parsed["env_step"].isna()
+    for name in texts:
+        broken |= frame[name].str.contains(_REPLACED.decode(), regex=False, na=False)
+    sound = table.filter(pyarrow.array(~broken))
+    for name in numbers:
+        column = pyarrow.array(parsed.loc[~broken, name], from_pandas=True)
+        if name in _COUNTS:
+            column = column.cast(pyarrow.int64(), safe=False)
+        sound = sound.set_column(sound.column_names.index(name), name, column)
+    return sound, int(broken.sum())
 
 
 def _whole_lines(raw: bytes) -> bytes:
@@ -138,9 +174,10 @@ def read_parts(
         if path.suffix != ".parquet":
             continue
         try:
-            table = pyarrow.parquet.ParquetFile(path).read(use_threads=False)
-        except (OSError, pyarrow.ArrowException) as error:
-            problems.append(f"{where} cannot be read: {_one_line(error)}")
+            file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+            table = file.read(use_threads=False)
+        except (OSError, pyarrow.ArrowException, UnicodeDecodeError) as error:
+            problems.append(f"{where} cannot be read: {one_line(error)}")
             continue
         problem = _mismatch(name, table)
         if problem is not None:
@@ -154,7 +191,7 @@ def read_parts(
     try:
         return pyarrow.concat_tables(tables, promote_options="permissive"), problems
     except pyarrow.ArrowException as error:
-        problems.append(f"probes/{name} has parts that do not fit together: {_one_line(error)}")
+        problems.append(f"probes/{name} has parts that do not fit together: {one_line(error)}")
         return None, problems
 
 
@@ -164,11 +201,9 @@ def _mismatch(name: str, table: pyarrow.Table) -> str | None:
     if version not in map(str, schema.READABLE):
         readable = " and ".join(map(str, schema.READABLE))
         return f"has schema version {version or 'unknown'}, this code reads {readable}"
-    if name in schema.TABLES:
-        missing = set(schema.TABLES[name].names) - set(table.column_names)
-        if missing:
-            return f"lacks the columns {sorted(missing)}"
-    return None
+    wanted = schema.TABLES[name].names if name in schema.TABLES else ["env_step"]
+    missing = set(wanted) - set(table.column_names)
+    return f"lacks the columns {sorted(missing)}" if missing else None
 
 
 def _version(table: pyarrow.Table) -> str:
@@ -188,6 +223,7 @@ def _without_changed(name: str, table: pyarrow.Table) -> tuple[pyarrow.Table, li
     return table, said
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """An error's message, short enough for a list of problems."""
     text = " ".join(str(error).split())
     return text if len(text) <= 160 else text[:157] + "..."

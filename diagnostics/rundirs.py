@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,13 @@ from typing import Any
 import pyarrow
 
 from diagnostics import files
+
+CSV_COLUMNS = {
+    "evals": ("env_step", "return", "length", "success_once", "success_end", "episode"),
+    "train": ("env_step", "updates", "updates_per_second"),
+    "events": ("env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail"),
+}
+"""Columns that every CSV table of a name has; train.csv has more."""
 
 _MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
 _SEED = re.compile(r"^seed(\d+)$")
@@ -21,14 +30,43 @@ _BEFORE = {"action_repeat": 1, "termination": "suite", "cuer_quota": "batch"}
 
 
 def discover(root: Path) -> Iterator[Path]:
-    """The run directories at or below `root`, in order of their names."""
+    """The run directories at or below `root`, in order of their names.
+
+    Hidden folders are passed over: an export in the making lies in one.
+    """
     for folder, below, names in os.walk(root):
         path = Path(folder)
         if any(mark in names for mark in _MARKS) or _SEED.match(path.name):
             below.clear()
             yield path
         else:
-            below.sort()
+            below[:] = sorted(name for name in below if not name.startswith("."))
+
+
+@contextmanager
+def shared(path: Path) -> Iterator[str | None]:
+    """Keep writers out of a run directory while it is read; yields why that cannot be, or None.
+
+    The other side is `fog.rundir`, whose lock is exclusive. A run without a lock file, such as an
+    exported one, has no writer.
+    """
+    try:
+        handle = os.open(path / ".lock", os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        yield None
+        return
+    except OSError as error:
+        yield f"its lock cannot be opened ({error.strerror})"
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        reason = None
+    except OSError:
+        reason = "is being written"
+    try:
+        yield reason
+    finally:
+        os.close(handle)
 
 
 def slug(task: str) -> str:
@@ -76,7 +114,7 @@ class RunFiles:
 
     def csv(self, name: str) -> tuple[pyarrow.Table | None, list[str]]:
         """One of the run's CSV tables, and what is wrong with it."""
-        table, problems = files.read_csv(self.path / f"{name}.csv")
+        table, problems = files.read_csv(self.path / f"{name}.csv", CSV_COLUMNS[name])
         if table is None and self.manifest.get("status") == "finished" and name != "events":
             problems.append(f"finished, but {name}.csv is missing or empty")
         return table, problems

@@ -21,18 +21,12 @@ import pyarrow
 from diagnostics import files, schema
 from diagnostics.errors import AnalysisError, RunsWarning, unknown
 from diagnostics.labels import labels
-from diagnostics.rundirs import RunFiles, discover, slug
+from diagnostics.rundirs import CSV_COLUMNS, RunFiles, discover, slug
 from diagnostics.scores import PAPER_GRID, Grid
 from diagnostics.summary import summarise
 
 IDENTITY = ("task", "variant", "seed", "scale", "label", "run")
 """The first columns of every table. `label` is equal for runs that may be averaged over seeds."""
-
-_CSV_COLUMNS = {
-    "evals": ("env_step", "return", "length", "success_once", "success_end", "episode"),
-    "train": ("env_step", "updates", "updates_per_second"),
-    "events": ("env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail"),
-}
 
 
 Reader = Callable[[RunFiles], tuple[pyarrow.Table | None, list[str]]]
@@ -208,27 +202,38 @@ class Runs:
         return {}
 
     def _csv(self, name: str) -> pd.DataFrame:
-        return self._read(lambda run: run.csv(name), _CSV_COLUMNS[name])
+        return self._read(lambda run: run.csv(name), CSV_COLUMNS[name])
 
     def _read(self, read: Reader, columns: Sequence[str]) -> pd.DataFrame:
         """One table of all runs; `columns` are those of an empty one."""
-        parts, positions = [], []
         with ThreadPoolExecutor(_READERS) as pool:
             results = list(pool.map(read, self.files))
+        whole: list[tuple[int, pyarrow.Table]] = []
         for position, (table, problems) in enumerate(results):
             known = self.files[position].problems
             known += [problem for problem in problems if problem not in known]
             if table is not None:
-                parts.append(table)
-                positions.append(np.full(len(table), position))
+                whole.append((position, table))
+        whole = self._fitting(whole)
         self._warn()
-        if not parts:
+        if not whole:
             return self._named(pd.DataFrame(columns=columns), np.empty(0, np.int64))
-        try:
-            table = pyarrow.concat_tables(parts, promote_options="permissive")
-        except pyarrow.ArrowException as error:
-            raise AnalysisError(f"runs recorded tables that do not fit together: {error}") from None
-        return self._named(table.to_pandas(), np.concatenate(positions))
+        joined = pyarrow.concat_tables([at for _, at in whole], promote_options="permissive")
+        positions = np.repeat([position for position, _ in whole], [len(at) for _, at in whole])
+        return self._named(joined.to_pandas(), positions)
+
+    def _fitting(self, tables: list[tuple[int, pyarrow.Table]]) -> list[tuple[int, pyarrow.Table]]:
+        """The tables of the runs whose columns can be joined with those of the runs before."""
+        fitting: list[tuple[int, pyarrow.Table]] = []
+        so_far = pyarrow.schema([])
+        for position, table in tables:
+            try:
+                so_far = pyarrow.unify_schemas([so_far, table.schema], promote_options="permissive")
+                fitting.append((position, table))
+            except pyarrow.ArrowException as error:
+                reason = f"a table does not fit to those of other runs: {files.one_line(error)}"
+                self.files[position].problems.append(reason)
+        return fitting
 
     def _named(self, table: pd.DataFrame, positions: np.ndarray[Any, Any]) -> pd.DataFrame:
         names = self.identity.take(positions).reset_index(drop=True)

@@ -13,8 +13,10 @@ it is kept until then and one turn longer, so that there is always a good one to
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Callable, Mapping
@@ -31,6 +33,7 @@ KEPT = 2
 AGENT = "agent.pt"
 STATE = "state.json"
 _SEAL = "SEAL.json"
+_NAME = re.compile(r"[0-9]{12}")
 
 Warn = Callable[[str], None]
 
@@ -76,23 +79,36 @@ def candidates(root: Path) -> list[Path]:
     """Complete-looking checkpoints, newest first."""
     if not root.is_dir():
         return []
-    return sorted((path for path in root.iterdir() if path.name.isdigit()), reverse=True)
+    return sorted((path for path in root.iterdir() if _NAME.fullmatch(path.name)), reverse=True)
 
 
-def newest_valid(root: Path, warn: Warn) -> Path | None:
+def newest_valid(
+    root: Path, warn: Warn, misfit: Callable[[Path], str | None] | None = None
+) -> Path | None:
     """The newest checkpoint that verifies; each one passed over is told to `warn` in one line.
 
+    Args:
+        root: the folder of checkpoints.
+        warn: told why a checkpoint is refused.
+        misfit: says what else speaks against a checkpoint that is whole.
+
     Raises:
-        UserError: there are checkpoints, but every one is damaged.
+        UserError: there are checkpoints, but every one is refused.
     """
-    found = candidates(root)
-    for path in found:
+    reasons = []
+    for path in candidates(root):
         problem = verify(path)
+        if problem is None and misfit is not None:
+            problem = misfit(path)
         if problem is None:
             return path
+        reasons.append(f"checkpoint {path.name} is refused: {problem}")
         warn(f"checkpoint {path} is refused: {problem}")
-    if found:
-        raise UserError(f"no usable checkpoint in {root}: start the run again in another --out")
+    if reasons:
+        raise UserError(
+            f"no usable checkpoint in {root}: {'; '.join(reasons)}. Put the file back from a copy, "
+            "or start the run again in another --out"
+        )
     return None
 
 
@@ -147,9 +163,10 @@ def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     """Write tensors by name."""
     import torch
 
-    # Given a path, torch hides a full disk behind an error about positions in a stream.
-    with path.open("wb") as file:
-        torch.save(dict(tensors), file)
+    # Given a file or a path, torch hides a full disk behind an error about positions in a stream.
+    buffer = io.BytesIO()
+    torch.save(dict(tensors), buffer)
+    path.write_bytes(buffer.getbuffer())
 
 
 def load_tensors(path: Path) -> dict[str, torch.Tensor]:

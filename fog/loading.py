@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from fog import checkpoint
@@ -15,8 +16,10 @@ def load_agent(path: str | Path) -> Agent:
 
         action = fog.load_agent("runs/cartpole-swingup/fog/seed0").act(obs)
 
+    Warns where that one is damaged and the one before it is loaded.
+
     Raises:
-        UserError: the directory holds no run, or no checkpoint yet.
+        UserError: the directory holds no run, no checkpoint yet, or none that is whole.
     """
     directory = RunDirectory(Path(path))
     if not directory.config_path.exists():
@@ -25,6 +28,8 @@ def load_agent(path: str | Path) -> Agent:
     home = checkpoint.newest_valid(directory.checkpoint_path, refused.append)
     if home is None:
         raise UserError(f"{path} has no checkpoint yet: let it train, then load it")
+    for line in refused:
+        warnings.warn(f"{line}; checkpoint {home.name} is loaded instead", stacklevel=2)
     manifest = directory.manifest()
     agent = build_agent(directory.config(), manifest["obs_dim"], manifest["act_dim"], "cpu", False)
     counters = checkpoint.load_json(home / checkpoint.STATE)["agent"]

@@ -17,6 +17,7 @@ from fog import seeding
 from fog.checkpoint import load_json, save_json
 from fog.errors import ConfigError, UserError
 from fog.events import Change, EnvStep, Episode, Facts, Memory, Probe, Subject, Update
+from fog.ledger import Ledger
 from fog.options import unknown
 from fog.tables import ProbeTable
 
@@ -167,6 +168,7 @@ class ProbeView:
         replay: Memory,
         rng: np.random.Generator,
         directory: Path,
+        ledger: Ledger | None,
     ) -> None:
         self.facts = facts
         self.subject = subject
@@ -174,6 +176,7 @@ class ProbeView:
         self.rng = rng
         self._progress = progress
         self._directory = directory
+        self._ledger = ledger
 
     @property
     def env_step(self) -> int:
@@ -187,7 +190,7 @@ class ProbeView:
 
     def table(self, name: str) -> _StampedTable:
         """The table of that name in the run directory."""
-        return _StampedTable(ProbeTable(self._directory, name), self)
+        return _StampedTable(ProbeTable(self._directory, name, self._ledger), self)
 
 
 class Probes:
@@ -201,6 +204,7 @@ class Probes:
         subject: Subject,
         replay: Memory,
         directory: Path,
+        ledger: Ledger | None = None,
     ) -> None:
         self._probes = {probe.name: probe for probe in probes}
         self._views = {
@@ -211,6 +215,7 @@ class Probes:
                 replay,
                 seeding.generator(facts.seed, f"probe/{name}"),
                 directory,
+                ledger,
             )
             for name in self._probes
         }

@@ -7,13 +7,13 @@ from typing import Any
 
 from fog.config import Config
 from fog.evaluation import EpisodeScore
+from fog.ledger import Ledger
 from fog.mirrors import Mirror, open_mirrors
 from fog.rundir import RunDirectory
-from fog.tables import CsvTable, probe_parts, truncate, truncate_probe_tables
+from fog.tables import CsvTable
 
 EVAL_COLUMNS = ("env_step", "return", "length", "success_once", "success_end", "episode")
 EVENT_COLUMNS = ("env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail")
-_PARTS = "probes"
 
 
 class MeanMetrics:
@@ -40,7 +40,7 @@ class Recorder:
     """The tables of one run. A resumed run first forgets what came after its checkpoint."""
 
     def __init__(
-        self, directory: RunDirectory, config: Config, env_step: int, offsets: Mapping[str, Any]
+        self, directory: RunDirectory, config: Config, env_step: int, ledger: Ledger
     ) -> None:
         """Open the tables of a run that stands at `env_step`.
 
@@ -48,14 +48,13 @@ class Recorder:
             directory: the run's directory.
             config: decides which mirrors are kept.
             env_step: 0, or the step of the checkpoint that is resumed.
-            offsets: what `offsets()` returned at that checkpoint.
+            ledger: knows what that checkpoint continues; everything else is forgotten.
         """
         self._directory = directory
-        for path in (directory.evals_path, directory.train_path, directory.events_path):
-            truncate(path, offsets.get(path.name, 0))
-        truncate_probe_tables(directory.probes_path, env_step, offsets.get(_PARTS))
-        self._evals = CsvTable(directory.evals_path, EVAL_COLUMNS)
-        self._events = CsvTable(directory.events_path, EVENT_COLUMNS)
+        self._ledger = ledger
+        ledger.truncate(env_step)
+        self._evals = CsvTable(directory.evals_path, EVAL_COLUMNS, ledger)
+        self._events = CsvTable(directory.events_path, EVENT_COLUMNS, ledger)
         # Its columns are known with the first row: they depend on the agent and the probes.
         self._train: CsvTable | None = None
         self._mirrors: list[Mirror] = open_mirrors(directory, config, env_step)
@@ -84,20 +83,13 @@ class Recorder:
         """Write one row of train.csv."""
         full = {"env_step": env_step, **row}
         if self._train is None:
-            self._train = CsvTable(self._directory.train_path, tuple(full))
+            self._train = CsvTable(self._directory.train_path, tuple(full), self._ledger)
         self._train.append(full)
         self._mirror("train", env_step, row)
 
     def event(self, env_step: int, event: str, **details: Any) -> None:
         """Write one row of events.csv."""
         self._events.append({"env_step": env_step, "event": event, **details})
-
-    def offsets(self, env_step: int) -> dict[str, Any]:
-        """How far each table has come, for a checkpoint at `env_step`."""
-        home = self._directory
-        paths = (home.evals_path, home.train_path, home.events_path)
-        sizes = {path.name: path.stat().st_size for path in paths if path.exists()}
-        return {**sizes, _PARTS: probe_parts(home.probes_path, env_step)}
 
     def _mirror(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
         for mirror in self._mirrors:

@@ -24,6 +24,7 @@ from fog.agents import (
 )
 from fog.agents.gradient import gradient
 from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
+from fog.ledger import Ledger
 from fog.networks import (
     Activation,
     Params,
@@ -70,11 +71,17 @@ def facts_of(config: Config) -> Facts:
 
 
 def observe(
-    config: Config, progress: Progress, agent: Agent, replay: Replay, directory: Path
+    config: Config,
+    progress: Progress,
+    agent: Agent,
+    replay: Replay,
+    directory: Path,
+    ledger: Ledger,
 ) -> Probes:
     """Attach the probes that a config names to a run of ours."""
     probes = load(config.run.probes)
-    return Probes(probes, facts_of(config), progress, AgentSubject(agent), replay, directory)
+    subject = AgentSubject(agent)
+    return Probes(probes, facts_of(config), progress, subject, replay, directory, ledger)
 
 
 class _Watch:

@@ -1,19 +1,20 @@
 """Append-only tables of a run directory: CSV for people, Parquet for what probes record.
 
-Both can be cut back to an earlier point, because a run resumed from a checkpoint must forget the
-rows that were written after it.
+Both note what they write in the run's ledger, because a run resumed from a checkpoint must forget
+the rows that were written after it, and must find those before it as they were.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from fog.ledger import Ledger
 
 SCHEMA_VERSION = 2
 
@@ -21,11 +22,12 @@ SCHEMA_VERSION = 2
 class CsvTable:
     """A CSV file that grows by whole rows, each flushed, so that a killed run keeps what it had."""
 
-    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
+    def __init__(self, path: Path, columns: tuple[str, ...], ledger: Ledger) -> None:
         self.path = path
         self.columns = columns
+        self._ledger = ledger
         is_new = not path.exists() or path.stat().st_size == 0
-        self._file = path.open("a", newline="")
+        self._file = path.open("ab")
         if is_new:
             self._write(columns)
 
@@ -42,8 +44,10 @@ class CsvTable:
     def _write(self, cells: Any) -> None:
         line = io.StringIO()
         csv.writer(line, lineterminator="\n").writerow(cells)
-        self._file.write(line.getvalue())
+        data = line.getvalue().encode()
+        self._file.write(data)
         self._file.flush()
+        self._ledger.extend(self.path, data)
 
     def close(self) -> None:
         """Close the file; the table takes no more rows."""
@@ -60,19 +64,13 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def truncate(path: Path, offset: int) -> None:
-    """Cut a table back to the `offset` that a checkpoint remembered."""
-    if path.exists() and path.stat().st_size > offset:
-        with path.open("r+") as file:
-            file.truncate(offset)
-
-
 class ProbeTable:
     """A Parquet table written in parts, one file for each environment step that recorded to it."""
 
-    def __init__(self, directory: Path, name: str) -> None:
+    def __init__(self, directory: Path, name: str, ledger: Ledger | None = None) -> None:
         self.name = name
         self._directory = directory / name
+        self._ledger = ledger
 
     def write(self, env_step: int, columns: Mapping[str, Any]) -> Path:
         """Write one part: columns of equal length, with `env_step` added as the first.
@@ -94,14 +92,20 @@ class ProbeTable:
         path = self._directory / f"{env_step:012d}-{taken:02d}.parquet"
         partial = path.with_suffix(".partial")
         floats, others = _leaves(table.schema)
+        sink = pyarrow.BufferOutputStream()
         pyarrow.parquet.write_table(
             table,
-            partial,
+            sink,
             compression="zstd",
             use_dictionary=others,
             use_byte_stream_split=floats,
+            write_page_checksum=True,
         )
+        data = sink.getvalue().to_pybytes()
+        partial.write_bytes(data)
         partial.replace(path)
+        if self._ledger is not None:
+            self._ledger.extend(path, data)
         return path
 
 
@@ -128,35 +132,3 @@ def _leaves(schema: Any) -> tuple[list[str], list[str]]:
         path = f"{field.name}.list.element" if is_list else field.name
         (floats if types.is_floating(leaf) else others).append(path)
     return floats, others
-
-
-_PART = re.compile(r"^(\d{12})-\d+\.(parquet|partial)$")
-
-
-def probe_parts(directory: Path, env_step: int) -> list[str]:
-    """The parts of all tables that were recorded at `env_step`, as `table/part`."""
-    found = directory.glob(f"*/{env_step:012d}-*.parquet")
-    return sorted(str(path.relative_to(directory)) for path in found)
-
-
-def truncate_probe_tables(
-    directory: Path, env_step: int, parts: Collection[str] | None = None
-) -> None:
-    """Remove the parts of every table that came after a checkpoint, and unfinished ones.
-
-    Args:
-        directory: where the tables are.
-        env_step: the checkpoint's.
-        parts: what `probe_parts` said then: the checkpoint may stand in the middle of the step.
-            None keeps all parts of the step.
-    """
-    for path in directory.glob("*/*"):
-        part = _PART.match(path.name)
-        if part is None:
-            continue
-        at = int(part[1])
-        later = at > env_step or (
-            at == env_step and parts is not None and str(path.relative_to(directory)) not in parts
-        )
-        if later or part[2] == "partial":
-            path.unlink()

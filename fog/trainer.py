@@ -24,6 +24,7 @@ from fog.evaluation import Evaluator
 from fog.events import EnvStep
 from fog.interrupts import StopRequest
 from fog.learner import DivergedError, Learner
+from fog.ledger import Ledger
 from fog.progress import Reporter
 from fog.recorder import Recorder
 from fog.replay import Replay, ReplayError, make_sampler
@@ -70,7 +71,10 @@ class Trainer:
         self.resets = frozenset(at for at in config.lifecycle.reset_steps if at < run.steps)
         self.evaluator = Evaluator(task, run.seed, run.eval_episodes)
         self.progress = probing.Progress()
-        self.probes = observe(config, self.progress, self.agent, self.replay, directory.probes_path)
+        self.ledger = Ledger(directory.path)
+        self.probes = observe(
+            config, self.progress, self.agent, self.replay, directory.probes_path, self.ledger
+        )
         self.learner = Learner(
             config, self.agent, self.replay, self.probes, self.progress, self._event, report
         )
@@ -88,7 +92,7 @@ class Trainer:
 
     def start(self) -> None:
         """Begin at step 0."""
-        self.recorder = Recorder(self.directory, self.config, 0, {})
+        self.recorder = Recorder(self.directory, self.config, 0, self.ledger)
         self.obs, _ = self.env.reset(options={"episode": 0})
         self.replay.begin_episode(self.obs)
 
@@ -116,7 +120,7 @@ class Trainer:
                 "metric_sums": self.learner.metrics.sums,
                 "metric_updates": self.learner.metrics.updates,
                 "explore": seeding.get_state(self.explore),
-                "offsets": self.recorder.offsets(self.progress.env_step),
+                "tables": self.ledger.sync(),
             }
             checkpoint.save_json(home / checkpoint.STATE, state)
 
@@ -140,7 +144,8 @@ class Trainer:
         self.learner.metrics.sums = state["metric_sums"]
         self.learner.metrics.updates = state["metric_updates"]
         seeding.set_state(self.explore, state["explore"])
-        self.recorder = Recorder(self.directory, self.config, state["env_step"], state["offsets"])
+        self.ledger.restore(state)
+        self.recorder = Recorder(self.directory, self.config, state["env_step"], self.ledger)
         self.obs, _ = self.env.reset(options={"episode": self.episode})
         for action in self.replay.partial_episode_actions():
             self.obs, *_ = self.env.step(action)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fog import checkpoint, machine, probing, tasks, video
+from fog import checkpoint, ledger, machine, probing, tasks, video
 from fog.config import Config
 from fog.errors import UserError
 from fog.interrupts import StopRequest
@@ -55,7 +55,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
     run = config.run
     title = f"{run.task} {run.variant} seed{run.seed}"
     refused: list[str] = []
-    home = checkpoint.newest_valid(directory.checkpoint_path, refused.append) if resume else None
+    home = _resumable(directory, refused.append) if resume else None
     initial = 0 if home is None else int(home.name)
     report: Reporter = Silent() if quiet else reporter(run.steps, initial, title)
     for line in refused:
@@ -110,6 +110,21 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
             status=status, reason=reason, env_step=steps, final_return=final, ended=timestamp()
         )
     return Run(directory.path, status, final)
+
+
+def _resumable(directory: RunDirectory, say: checkpoint.Warn) -> Path | None:
+    """The newest checkpoint that is whole and that the tables in the directory belong to."""
+
+    def state(home: Path) -> Any:
+        return checkpoint.load_json(home / checkpoint.STATE)
+
+    def misfit(home: Path) -> str | None:
+        return ledger.misfit(directory.path, state(home))
+
+    home = checkpoint.newest_valid(directory.checkpoint_path, say, misfit)
+    if home is not None and ledger.unverified(state(home)):
+        say(f"checkpoint {home} is of an earlier version: its tables could not be verified")
+    return home
 
 
 def _task_facts(name: str) -> dict[str, Any]:

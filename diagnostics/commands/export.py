@@ -15,7 +15,8 @@ def command(argv: Sequence[str]) -> int:
     parser = Parser(
         "export",
         "Copy runs without checkpoints, each probe table joined into one file, so that they can\n"
-        "be committed or published. Copies are run directories: every command reads them.",
+        "be committed or published. Copies are run directories: every command reads them.\n"
+        "They go into a new or empty folder, or over an earlier export of the same runs.",
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of runs [runs]")
     parser.add_argument("--out", type=Path, required=True, help="where the copies go")
@@ -27,18 +28,31 @@ def command(argv: Sequence[str]) -> int:
         action="store_true",
         help="neurons' scores and features to a relative 0.2 %%, train.csv to six digits",
     )
+    parser.add_argument(
+        "--keep-host",
+        action="store_true",
+        help="keep the machine's name, absolute paths and the command line as it was",
+    )
     options = parser.parse(argv)
     # Here, because pyarrow takes a second and mistakes in flags should be told before.
     from diagnostics.export import export
 
     try:
-        done = export(options.runs, options.out, without=options.without, rounded=options.rounded)
+        done = export(
+            options.runs,
+            options.out,
+            without=options.without,
+            rounded=options.rounded,
+            keep_host=options.keep_host,
+        )
     except OSError as error:
         raise AnalysisError(f"cannot write to {options.out}: {error}") from None
-    for path in done.unsettled:
-        _say(f"left out, has not ended: {path}")
+    for path, reason in done.left_out.items():
+        _say(f"left out, {reason}: {path}")
+    for line in done.damaged:
+        _say(f"not whole, {line}")
     _say(f"{len(done.runs)} runs, {done.nbytes / 1e6:.1f} MB, in {options.out}")
-    return 0 if done.runs else 1
+    return 0 if done.runs and not done.damaged else 1
 
 
 def _say(line: str) -> None:

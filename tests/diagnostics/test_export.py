@@ -1,15 +1,20 @@
 import json
+import os
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import diagnostics
 from diagnostics.commands.export import command
 from diagnostics.errors import AnalysisError
 from diagnostics.export import export
+from diagnostics.privacy import clean_command, clean_config, clean_text
+from fog import configfile
+from fog.rundir import RunDirectory
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 TABLES = ("critic_loss", "sample_counts", "dormancy", "features", "churn")
@@ -32,7 +37,7 @@ def runs(tmp_path: Path) -> Path:
 def test_an_exported_run_reads_like_the_run(runs: Path, tmp_path: Path) -> None:
     done = export(runs, tmp_path / "kept")
     assert [path.name for path in done.runs] == ["seed0"]
-    assert [path.name for path in done.unsettled] == ["seed1"]
+    assert {path.name: why for path, why in done.left_out.items()} == {"seed1": "has not ended"}
     copy = done.runs[0]
     assert not (copy / "checkpoint").exists() and not (copy / ".lock").exists()
     assert done.nbytes == sum(f.stat().st_size for f in copy.rglob("*") if f.is_file())
@@ -74,7 +79,7 @@ def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path
     manifest = runs / "cartpole-swingup" / "fog" / "seed1" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"running"', '"finished"'))
     again = export(runs, tmp_path / "kept", without=["features"])
-    assert len(again.runs) == 2 and not again.unsettled
+    assert len(again.runs) == 2 and not again.left_out
     assert diagnostics.load(tmp_path / "kept").features.empty
 
 
@@ -83,6 +88,8 @@ def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path
     [
         (["--runs", "nowhere"], "is no directory"),
         (["--runs", ".", "--out", "inside"], "lies inside"),
+        (["--runs", "runs/cartpole-swingup/fog/seed0", "--out", "runs"], "it holds runs/cartpole"),
+        (["--out", "runs"], "lies inside"),
         (["--without", "dormant"], "did you mean 'dormancy'"),
     ],
 )
@@ -102,3 +109,216 @@ def test_the_command_says_what_it_did(
     assert command(["--runs", str(runs), "--out", str(tmp_path / "kept")]) == 0
     said = capsys.readouterr().out
     assert "has not ended" in said and "1 runs" in said
+
+
+SEED = Path("cartpole-swingup") / "fog" / "seed0"
+
+
+def everything(home: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_a_folder_with_other_files_is_refused_and_untouched(
+    runs: Path, tmp_path: Path, single: bool
+) -> None:
+    keep = tmp_path / "keep"
+    keep.mkdir()
+    (keep / "thesis.tex").write_text("years of work")
+    before = everything(tmp_path)
+    with pytest.raises(AnalysisError, match="holds other files and no earlier export"):
+        export(runs / SEED if single else runs, keep)
+    assert everything(tmp_path) == before
+
+
+def test_what_lies_beside_an_earlier_export_stays(runs: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    export(runs, kept)
+    (kept / "README.md").write_text("about these runs")
+    assert len(export(runs, kept).runs) == 1
+    assert (kept / "README.md").read_text() == "about these runs"
+    # Inside of a copy it would go with the copy.
+    note = kept / SEED / "notes.txt"
+    note.write_text("look at step 300")
+    before = everything(tmp_path)
+    with pytest.raises(AnalysisError, match=r"also holds notes.txt, which no export wrote"):
+        export(runs, kept)
+    assert everything(tmp_path) == before
+
+
+def test_only_exports_of_the_same_run_are_replaced(runs: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    export(runs / SEED, kept)
+    assert (kept / "evals.csv").is_file()
+    assert len(export(runs / SEED, kept, rounded=True).runs) == 1
+    config = runs / SEED / "config.yaml"
+    config.write_text(config.read_text().replace("width: 8", "width: 16"))
+    before = everything(tmp_path)
+    with pytest.raises(AnalysisError, match="export of a run with other settings"):
+        export(runs / SEED, kept)
+    # A real run in the way, such as one that was trained there.
+    shutil.rmtree(kept)
+    shutil.copytree(runs / SEED, kept / SEED)
+    export(RUNS / "cartpole-swingup" / "sac", kept / "sac")
+    before = everything(tmp_path)
+    with pytest.raises(AnalysisError, match=r"not marked as an earlier export \(no export.json\)"):
+        export(runs, kept)
+    assert everything(tmp_path) == before
+
+
+def test_no_way_out_through_a_symbolic_link(runs: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    export(RUNS / "cartpole-swingup" / "sac", kept / "sac")
+    (kept / "cartpole-swingup").symlink_to(runs / "cartpole-swingup")
+    before = everything(runs)
+    with pytest.raises(AnalysisError, match="symbolic link"):
+        export(runs, kept)
+    assert everything(runs) == before
+
+
+def test_a_run_that_is_being_written_is_left_out(runs: Path, tmp_path: Path) -> None:
+    writer = RunDirectory(runs / SEED)
+    writer.lock()
+    done = export(runs, tmp_path / "kept")
+    assert done.left_out[runs / SEED] == "is being written" and not done.runs
+    writer.unlock()
+    assert len(export(runs, tmp_path / "kept").runs) == 1
+
+
+def test_no_run_is_resumed_while_it_is_copied(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from diagnostics import export as module
+
+    seen: list[bool] = []
+    join = module._join
+
+    def joined(*arguments: object) -> list[str]:
+        handle = os.open(runs / SEED / ".lock", os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            module_flock(handle)
+        os.close(handle)
+        seen.append(True)
+        return join(*arguments)
+
+    monkeypatch.setattr(module, "_join", joined)
+    export(runs, tmp_path / "kept")
+    assert seen
+
+
+def module_flock(handle: int) -> None:
+    import fcntl
+
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize("moment", ["build", "place"])
+def test_a_failed_export_keeps_the_earlier_copy(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    from diagnostics import export as module
+    from diagnostics import exportfolder
+
+    kept = tmp_path / "kept"
+    export(runs, kept)
+    before = everything(kept)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    if moment == "build":
+        monkeypatch.setattr(module, "_join", fail)
+    else:
+        monkeypatch.setattr(exportfolder, "place", fail)
+    with pytest.raises(AnalysisError, match=r"cannot write to .*No space left"):
+        command(["--runs", str(runs), "--out", str(kept)])
+    assert {path: everything(kept).get(path) for path in before} == before
+    monkeypatch.undo()
+    assert len(export(runs, kept).runs) == 1
+    assert set(everything(kept)) == set(before)
+
+
+@pytest.mark.parametrize("file", ["train.csv", "probes/dormancy/000000000101-00.parquet"])
+def test_what_could_not_be_copied_whole_is_said(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    kept = tmp_path / "kept"
+    broken = runs / SEED / file
+    if broken.suffix == ".parquet":
+        pq.write_table(pq.read_table(broken), broken, write_page_checksum=True)
+    shutil.copytree(runs / SEED, runs / "cartpole-swingup" / "fog" / "seed7")
+    export(runs, kept)
+    good = everything(kept)
+    raw = bytearray(broken.read_bytes())
+    raw[len(raw) // 2] ^= 0xFF
+    broken.write_bytes(raw)
+    for path in (runs / SEED, runs / SEED.with_name("seed7")):
+        manifest = path / "manifest.json"
+        manifest.write_text(manifest.read_text().replace('"env_step": 800', '"env_step": 801'))
+    assert command(["--runs", str(runs), "--out", str(kept)]) == 1
+    said = capsys.readouterr().out
+    assert f"not whole, {runs / SEED}: {file}" in said and "1 runs" in said
+    # The good copy of before is worth more; that of the other run is up to date.
+    now = everything(kept)
+    assert [path.parent.name for path in now if now[path] != good[path]] == ["seed7"]
+    # A first copy has what can be read.
+    assert command(["--runs", str(runs), "--out", str(tmp_path / "new"), "--rounded"]) == 1
+    assert len(diagnostics.load(tmp_path / "new")) == 2
+
+
+def test_exports_say_nothing_of_machine_and_user(runs: Path, tmp_path: Path) -> None:
+    manifest_path, config_path = (runs / SEED / name for name in ("manifest.json", "config.yaml"))
+    manifest = json.loads(manifest_path.read_text())
+    manifest["hardware"]["host"] = "ada-laptop"
+    manifest["command"] = [
+        "/home/ada/.venv/bin/fog",
+        "train",
+        "--out=/home/ada/my runs",
+        "--seed=0",
+    ]
+    manifest["reason"] = "OSError: '/home/ada/my runs/x' on ada-laptop"
+    manifest_path.write_text(json.dumps(manifest))
+    text = config_path.read_text()
+    out = next(line for line in text.splitlines() if line.startswith("  out:"))
+    config_path.write_text(text.replace(out, "  out: /home/ada/my runs"))
+    export(runs, tmp_path / "clean")
+    export(runs, tmp_path / "host", keep_host=True)
+    assert everything(tmp_path / "host")[tmp_path / "host" / SEED / "config.yaml"] == (
+        config_path.read_bytes()
+    )
+    assert "ada-laptop" in (tmp_path / "host" / SEED / "manifest.json").read_text()
+    for content in everything(tmp_path / "clean").values():
+        assert b"ada" not in content
+    cleaned = json.loads((tmp_path / "clean" / SEED / "manifest.json").read_text())
+    assert cleaned["command"] == ["fog", "train", "--out=my runs"]
+    assert cleaned["hardware"] == {k: v for k, v in manifest["hardware"].items() if k != "host"}
+    for name in ("versions", "git_commit", "started", "ended", "final_return", "probes"):
+        assert cleaned[name] == manifest[name]
+    config = configfile.read_settings(tmp_path / "clean" / SEED / "config.yaml")
+    assert config == configfile.read_settings(config_path) | {"out": "my runs"}
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("see /home/ada/x.csv: bad", "see x.csv: bad"),
+        ("'/home/a b/c d.csv' is bad", "'c d.csv' is bad"),
+        ("at ~ada/y, ../../root/z", "at y, z"),
+        ("file:///root/x", "x"),
+        ("https://arxiv.org/abs/1 and/or 1/2 a / b runs/x", None),
+    ],
+)
+def test_absolute_paths_keep_their_last_part(text: str, cleaned: str | None) -> None:
+    assert clean_text(text) == (text if cleaned is None else cleaned)
+
+
+def test_command_lines_and_settings_stay_what_they_were_but_for_paths() -> None:
+    words = ["/tmp/runner/fog/__main__.py", "train", "--probes=a:p=/root/x", "~/plan.yaml"]
+    assert clean_command(words) == ["fog", "train", "--probes=a:p=x", "plan.yaml"]
+    text = (RUNS / SEED / "config.yaml").read_text()
+    assert clean_config(text) == text.replace(*_out(text))
+
+
+def _out(text: str) -> tuple[str, str]:
+    line = next(line for line in text.splitlines() if line.startswith("  out:"))
+    return line, f"  out: {Path(line.partition(': ')[2]).name}"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import diagnostics
@@ -16,6 +18,7 @@ from diagnostics import schema
 from diagnostics.dormant import dormant_ratios
 from diagnostics.errors import AnalysisError, RunsWarning
 from diagnostics.runs import IDENTITY, Runs
+from fog.cli import main
 from tests.diagnostics.recorded import FIXTURE, TASK, VARIANTS, copy, mark
 from tests.training import tiny
 
@@ -209,6 +212,76 @@ def test_damaged_rows_in_the_middle(tmp_path: Path) -> None:
     assert "evals.csv has 2 damaged rows" in problem_of(loaded, run)
     assert len(loaded.evals) == len(lines) - 3
     assert loaded.evals["return"].dtype == np.float64
+
+
+BAD = {
+    "a byte that is no text": lambda raw: replaced(raw, len(raw) // 2, b"\xff"),
+    "a letter in the header": lambda raw: replaced(raw, 2, b"\xff"),
+    "another column": lambda raw: replaced(raw, 2, b"x"),
+    "a column twice": lambda raw: raw.replace(raw.split(b",")[1], b"env_step", 1),
+    "an open quote": lambda raw: replaced(raw, raw.index(b"\n") + 3, b'"'),
+    "a number too many": lambda raw: raw + raw.splitlines(keepends=True)[-1][:-1] + b",9\n",
+    "a number without end": lambda raw: raw.replace(b"00,", b"9" * 400 + b",", 1),
+}
+
+
+def replaced(raw: bytes, at: int, byte: bytes) -> bytes:
+    return raw[:at] + byte + raw[at + 1 :]
+
+
+@pytest.mark.parametrize("name", ["evals.csv", "train.csv", "events.csv"])
+@pytest.mark.parametrize("kind", BAD)
+def test_one_bad_byte_is_a_problem_of_its_run_alone(
+    tmp_path: Path, runs: Runs, kind: str, name: str
+) -> None:
+    home = tmp_path / "runs"
+    for seed in (0, 1):
+        copy(home, "fog", seed)
+    bad = home / TASK / "fog" / "seed0"
+    (bad / name).write_bytes(BAD[kind]((bad / name).read_bytes()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RunsWarning)
+        loaded = diagnostics.load(home)
+        tables = {name: getattr(loaded, name) for name in ("evals", "train", "events", "runs")}
+    assert set(loaded.problems["run"]) <= {str(bad)}
+    assert name in problem_of(loaded, bad)
+    for table in ("evals", "train", "events"):
+        # Both are copies of the same recorded run.
+        expected = getattr(runs.select(variant="fog", seed=0), table)
+        found = tables[table][tables[table]["seed"] == 1].reset_index(drop=True)
+        names = [name for name in expected if name not in IDENTITY]
+        pd.testing.assert_frame_equal(found[names], expected[names], check_dtype=False)
+
+
+def test_commands_go_on_without_the_bad_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "runs"
+    for variant in ("sac", "fog"):
+        for seed in (0, 1):
+            copy(home, variant, seed)
+    for name in ("evals.csv", "train.csv", "events.csv"):
+        path = home / TASK / "fog" / "seed0" / name
+        path.write_bytes(replaced(path.read_bytes(), 3, b"\xff"))
+    page = tmp_path / "report.html"
+    for words in (["compare"], ["claims"], ["report", "--out", str(page)]):
+        assert main([*words, "--runs", str(home)]) == 0, words
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    assert "evals.csv has a damaged header" in said.out + said.err
+    assert "evals.csv has a damaged header" in page.read_text()
+
+
+def test_a_probe_table_that_does_not_fit_is_left_out(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        run = copy(tmp_path, "fog", seed)
+        (run / "probes" / "mine").mkdir()
+        columns = {"env_step": [1], "x": ["text"] if seed else [1.5]}
+        table = pa.table(columns).replace_schema_metadata({"fog.schema": "1"})
+        pq.write_table(table, run / "probes" / "mine" / "000000000001-00.parquet")
+    with pytest.warns(RunsWarning, match="does not fit"):
+        table = diagnostics.load(tmp_path).table("mine")
+    assert list(table["x"]) == [1.5]
 
 
 def test_details_of_events_stay_text(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,22 @@ def test_only_whole_checkpoints_appear_and_two_are_kept(tmp_path: Path) -> None:
         checkpoint.write(tmp_path, 40, fail)
     assert [int(path.name) for path in checkpoint.candidates(tmp_path)] == [30, 20]
     assert not list(tmp_path.glob("partial-*"))
+
+
+def test_a_full_disk_inside_of_torchs_writer_is_one_line(tmp_path: Path) -> None:
+    """A limit on the size of files ends a write midway, as a full disk does."""
+
+    def fill_up(home: Path) -> None:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
+        try:
+            checkpoint.save_tensors(home / "agent.pt", {"w": torch.zeros(100_000)})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    with pytest.raises(UserError, match=r"cannot write checkpoint .*File too large"):
+        checkpoint.write(tmp_path, 10, fill_up)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_fault_while_saving_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -60,6 +77,17 @@ def test_a_checkpoint_of_the_same_step_is_replaced_as_a_whole(
     checkpoint.write(tmp_path, 10, fill)
     assert not (home / "old").exists() and checkpoint.verify(home) is None
     assert list(tmp_path.iterdir()) == [home]
+
+
+def test_other_folders_beside_checkpoints_are_left_alone(tmp_path: Path) -> None:
+    mine = [tmp_path / name for name in ("0", "20261118", "000000000010.kept")]
+    for folder in mine:
+        folder.mkdir()
+    for step in (10, 20, 30):
+        home = checkpoint.write(tmp_path, step, fill)
+    checkpoint.forget_newer(home)
+    assert all(folder.is_dir() for folder in mine)
+    assert [int(path.name) for path in checkpoint.candidates(tmp_path)] == [30, 20]
 
 
 @pytest.mark.parametrize(
