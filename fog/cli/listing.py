@@ -39,7 +39,7 @@ def tasks(argv: Sequence[str]) -> int:
             task.name,
             task.group,
             short(task.steps),
-            "default" if task.reset_steps == DEFAULT_RESETS else _resets(task.reset_steps),
+            "default" if task.reset_steps == DEFAULT_RESETS else "own",
             f"{task.pessimism:g}",
             task.metric,
             *(f"{task.paper_scores[name].mean:.2f}" for name in ("FoG", "BRO", "SimBa", "TD-MPC2")),
@@ -52,6 +52,12 @@ def tasks(argv: Sequence[str]) -> int:
     print(f"\n{len(rows)} tasks. * as printed in the paper, mean of 3 seeds. Beyond these: gym:ID,")
     print("dmc:domain-task, mw:task, hb:id, for example gym:Pendulum-v1 or dmc:cheetah-run.")
     print(f"Resets by default: {_resets(DEFAULT_RESETS)}.")
+    own: dict[tuple[int, ...], list[str]] = {}
+    for task in chosen:
+        own.setdefault(task.reset_steps, []).append(task.name)
+    for steps, names in own.items():
+        if steps != DEFAULT_RESETS:
+            print(f"Resets of {', '.join(names)}: {_resets(steps)}.")
     return 0
 
 
