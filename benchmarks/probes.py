@@ -2,16 +2,17 @@
 
     python benchmarks/probes.py products [--rows 1000000] [--variant sac] [--width 256]
     python benchmarks/probes.py share    [--variant fog] [--width 64] [--scale 0.02]
-    python benchmarks/probes.py paper    [--variant fog] [--rows 20000]
+    python benchmarks/probes.py paper    [--variant fog] [--rows 20000] [--named curvature]
 
 `products` measures the critic-loss probe, rounds alternating with nothing but the matrix products
 of the same shapes, and the memory that it and the sample-counts probe add. `share` trains the same
-run with and without probes, stretches alternating, and also reports the share from the seconds that
-the trainer logs for each probe. `paper` takes apart one window of the paper, 100,000 steps with a
-million updates, which no CPU trains in a benchmark: the time of an update and of each measurement
-at full network size, times how often each happens; what goes over the whole buffer is measured on
-`--rows` transitions and multiplied. Everything runs on one thread and is measured in processor
-time, so that other work on the machine counts little.
+run with and without all probes, stretches alternating, and also reports the share from the seconds
+that the trainer logs for each probe, as it is and at the paper's cadence. `paper` takes apart one
+window of the paper, 100,000 steps with a million updates, which no CPU trains in a benchmark: the
+time of an update and of each measurement of each probe at full network size, times how often each
+happens; what goes over the whole buffer is measured on `--rows` transitions and multiplied.
+Everything runs on one thread and is measured in processor time, so that other work on the machine
+counts little.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +38,7 @@ from fog import probing, seeding
 from fog.agents import Agent, build_agent
 from fog.config import Config
 from fog.device import prepare
-from fog.events import Update
+from fog.events import Episode, Probe, Update
 from fog.probing import Probes, Progress
 from fog.progress import Silent
 from fog.replay import Replay, make_sampler
@@ -173,7 +175,7 @@ def share(arguments: argparse.Namespace) -> None:
             eval_every=steps,
             eval_episodes=1,
         )
-        names = PAPER if arguments.probes == "paper" else tuple(probing.available())
+        names = PAPER if arguments.probes == "paper" else tuple(probing.usual())
         runs = [_trainer(base, home, "bare", ()), _trainer(base, home, "probed", names)]
         spent = runs[1].probes.seconds
         seconds = np.zeros((2, 20))
@@ -192,61 +194,115 @@ def share(arguments: argparse.Namespace) -> None:
     )
     print(f"without {bare:.1f} s, with {probed:.1f} s: {probed / bare - 1:+.2%}")
     print(f"by the probes' own clocks: {total:.2f} s, {total / (probed - total):.2%}")
-    for name, each in sorted(spent.items(), key=lambda item: -item[1]):
-        print(f"  {name:16s} {each:7.3f} s {each / (probed - total):7.2%}")
+    _shares(spent, probed - total)
+    # Whole-buffer passes grow with the buffer; samples stay as large and come more rarely.
+    rarer = base.run.window_steps / fog.resolve(arguments.task, arguments.variant).run.window_steps
+    whole = ("critic_loss", "sample_counts")
+    print(f"at the paper's cadence (samples {1 / rarer:g} times rarer):")
+    at_scale = {name: s * (1.0 if name in whole else rarer) for name, s in spent.items()}
+    _shares(at_scale, probed - total)
 
 
 def paper(arguments: argparse.Namespace) -> None:
-    """The paper's four probes in one of its windows, from parts measured in turns."""
+    """Every probe in one of the paper's windows, from parts measured in turns."""
     settings: dict[str, Any] = {"width": arguments.width} if arguments.width else {}
     config = fog.resolve("humanoid-walk", arguments.variant, **settings)
     agent = build_agent(config, OBS, ACT, "cpu", False)
     replay, progress = filled_replay(arguments.rows), Progress()
-    facts, full = facts_of(config), config.replay.capacity / arguments.rows
-    per_step = int(config.agent.replay_ratio)
-    steps = config.run.window_steps
-    # How often in a window: every step, 20 times and around two expansions and a reset, half of
-    # the windows, at its end.
-    times = {
-        "update": steps * per_step,
-        "counting draws": steps,
-        "dormancy": 26,
-        "features": 0.5,
-        "critic_loss": full,
-        "sample_counts": full,
+    # As many windows in the rows that are there as in the paper's buffer.
+    facts = replace(
+        facts_of(config),
+        window_steps=arguments.rows * config.run.window_steps // config.replay.capacity,
+    )
+    made = {probe.name: probe for probe in probing.load([*probing.usual(), *arguments.named])}
+    parts = {
+        (name, hook): often
+        for name, probe in made.items()
+        for hook, often in _often(probe, config, config.replay.capacity / arguments.rows).items()
     }
-    spent: dict[str, list[float]] = {name: [] for name in times}
+    per_step = int(config.agent.replay_ratio)
+    spent: dict[tuple[str, str], list[float]] = {part: [] for part in parts}
+    updates: list[float] = []
+    episodes = _episodes(config.run.eval_episodes)
     with tempfile.TemporaryDirectory() as home:
-        made = {name: probing.load([name])[0] for name in PAPER}
         each = {
             name: Probes([probe], facts, progress, AgentSubject(agent), replay, Path(home))
             for name, probe in made.items()
         }
-
-        def clock(name: str, call: Callable[[], object], share: float = 1.0) -> None:
-            began = time.process_time()
-            call()
-            spent[name].append((time.process_time() - began) * share)
-
+        for probes in each.values():
+            probes.start()
         for turn in range(1, arguments.rounds + 1):
             progress.env_step = turn * config.run.steps // 5
             batch, ids = replay.sample(config.agent.batch_size, per_step)
-            event = Update(ids, {})
-            clock("update", lambda: agent.update(batch), 1 / per_step)  # noqa: B023
-            clock("dormancy", lambda: each["dormancy"].update(event))  # noqa: B023
-            clock("features", lambda: each["features"].update(event))  # noqa: B023
-            clock("counting draws", lambda: each["sample_counts"].update(event))  # noqa: B023
-            clock("critic_loss", each["critic_loss"].window)
-            clock("sample_counts", each["sample_counts"].window)
-    seconds = {name: statistics.median(spent[name]) * times[name] for name in times}
-    updates = seconds.pop("update")
+            updates.append(_seconds(lambda: agent.update(batch)) / per_step)  # noqa: B023
+            arguments_of = {"update": (Update(ids, {}),), "window": (), "evaluation": (episodes,)}
+            for name, hook in parts:
+                call = getattr(each[name], hook)
+                seconds = _seconds(lambda: call(*arguments_of[hook]))  # noqa: B023
+                spent[name, hook].append(seconds)
+    window = statistics.median(updates) * config.run.window_steps * per_step
     print(
         f"{arguments.variant} width {agent.spec.width} depth {agent.depth}: "
-        f"{1000 * updates / times['update']:.0f} ms per update, {updates / 3600:.1f} h per window"
+        f"{1000 * statistics.median(updates):.0f} ms per update, {window / 3600:.1f} h per window"
     )
-    for name, total in sorted(seconds.items(), key=lambda item: -item[1]):
-        print(f"  {name:16s} {total:8.1f} s per window {total / updates:8.3%}")
-    print(f"the paper's four: {sum(seconds.values()) / updates:.2%} of training (limit 3 %)")
+    total = dict.fromkeys(made, 0.0)
+    for (name, hook), times in parts.items():
+        total[name] += statistics.median(spent[name, hook]) * times
+    _shares(total, window)
+
+
+def _often(probe: Probe, config: Config, full: float) -> dict[str, float]:
+    """How often a window calls the hooks in which a probe measures, as multiples of one call here.
+
+    At the window's end, 20 times a window, at each evaluation; what goes over the whole buffer
+    counts `full` times, because the buffer of the benchmark is so much smaller.
+    """
+    run = config.run
+    usual: dict[str, float] = {
+        "update": 20,
+        "window": full if probe.name in ("critic_loss", "sample_counts") else 1,
+        "evaluation": run.window_steps / run.eval_every,
+    }
+    if probe.name == "dormancy":
+        usual["update"] += 6  # before and after two expansions and a reset
+    if probe.name == "features":
+        usual["update"] = 0.5  # every second window
+    if probe.name == "sample_counts":
+        usual["update"] = run.window_steps
+    return {
+        hook: often
+        for hook, often in usual.items()
+        if getattr(type(probe), f"on_{hook}") is not getattr(Probe, f"on_{hook}")
+    }
+
+
+def _episodes(count: int, length: int = 1000) -> list[Episode]:
+    rng = np.random.default_rng(0)
+    return [
+        Episode(
+            rng.standard_normal((length + 1, OBS), dtype=np.float32),
+            rng.uniform(-1, 1, (length, ACT)).astype(np.float32),
+            rng.standard_normal(length, dtype=np.float32),
+            False,
+        )
+        for _ in range(count)
+    ]
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+def _shares(spent: dict[str, float], training: float) -> None:
+    """Each probe's share of training, and the two sums that have limits."""
+    for name, seconds in sorted(spent.items(), key=lambda item: -item[1]):
+        print(f"  {name:16s} {seconds:9.3f} s {seconds / training:8.3%}")
+    usual = sum(spent.get(name, 0.0) for name in probing.usual())
+    four = sum(spent.get(name, 0.0) for name in PAPER)
+    print(f"the paper's four: {four / training:.2%} of training (limit 1 %)")
+    print(f"all but the optional: {usual / training:.2%} of training (limit 8 %)")
 
 
 def _train(trainer: Trainer, end: int) -> float:
@@ -275,7 +331,8 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=None)
     parser.add_argument("--scale", type=float, default=0.02)
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--probes", choices=["paper", "all"], default="paper")
+    parser.add_argument("--probes", choices=["paper", "all"], default="all")
+    parser.add_argument("--named", nargs="*", default=[], help="optional probes for `paper` too")
     parser.add_argument("--compile", choices=["on", "off"], default="on")
     arguments = parser.parse_args()
     if arguments.rows is None:

@@ -33,7 +33,7 @@ def build(name: str, size: int) -> Replay:
         rng=generator(0, "replay"),
         epsilon=10.0 / size,
         tau=0.1,
-        quota=BATCH * 10,
+        quota=BATCH,
     )
     return Replay(OBS_DIM, ACT_DIM, size, sampler=sampler)
 

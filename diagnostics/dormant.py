@@ -9,6 +9,8 @@ al., 2023, by activations). With LayerNorm and ELU exact zeros do not occur, so 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 
@@ -67,3 +69,64 @@ def event_changes(ratios: pd.DataFrame, kind: str = "expansion") -> pd.DataFrame
         for side in ("before", "after")
     }
     return pd.DataFrame(sides).dropna().reset_index()
+
+
+def persistence(
+    dormancy: pd.DataFrame, *, score: str = "activation", tau: float = 0.1, lag: int = 1
+) -> pd.DataFrame:
+    """Whether the neurons that are dormant are the same ones later, by network.
+
+    Compares each measurement at the cadence with the one `lag` measurements before it, neuron by
+    neuron, over the layers that both have. Pairs with a reset between them are left out: their
+    neurons have nothing in common.
+
+    Args:
+        dormancy: `Runs.dormancy`.
+        score: `activation` (Sokar et al., whose question this is) or `gradient`.
+        tau: Threshold, as a share of the layer's mean score; 0 means exactly zero.
+        lag: Measurements between the two sides.
+
+    Returns:
+        Columns `task`, `variant`, `seed`, `label`, `run`, `network`, `env_step`, `since` (the
+        earlier step), `neurons`, `dormant_before`, `dormant`, `both`; `still` = both /
+        dormant_before, the share of dormant neurons that still are; `chance` = dormant / neurons,
+        what `still` would be if the same number were dormant at random; `overlap` = both / the
+        smaller of the two counts (Sokar et al.). NaN where nothing was dormant.
+    """
+    keys = ["task", "variant", "seed", "label", "run", "network"]
+    counts = ["neurons", "dormant_before", "dormant", "both"]
+    rows = [
+        (*identity, *pair)
+        for identity, table in dormancy.groupby(keys, sort=False, dropna=False)
+        for pair in _pairs(table, score, tau, lag)
+    ]
+    found = pd.DataFrame(rows, columns=[*keys, "env_step", "since", *counts])
+    smaller = found[["dormant_before", "dormant"]].min(axis=1)
+    return found.assign(
+        still=found["both"] / found["dormant_before"].where(found["dormant_before"] > 0),
+        chance=found["dormant"] / found["neurons"],
+        overlap=found["both"] / smaller.where(smaller > 0),
+    )
+
+
+def _pairs(
+    table: pd.DataFrame, score: str, tau: float, lag: int
+) -> Iterator[tuple[int, int, int, int, int, int]]:
+    """Steps and counts of every pair of measurements of one network of one run."""
+    resets = np.unique(table.loc[table["phase"] == "after reset", "env_step"])
+    moments = []
+    for step, rows in table[table["phase"] == "cadence"].groupby("env_step"):
+        asleep = {
+            (row.layer, row.member): np.asarray(values) <= tau * np.mean(values)
+            for row, values in zip(rows.itertuples(), rows[score], strict=True)
+        }
+        # A reset comes after what is measured on its step.
+        moments.append((int(step), int(np.searchsorted(resets, step)), asleep))
+    for (since, life, old), (step, later, new) in zip(moments, moments[lag:], strict=False):
+        shared = [layer for layer in old if layer in new]
+        if life != later or not shared:
+            continue
+        before = np.concatenate([old[layer] for layer in shared])
+        now = np.concatenate([new[layer] for layer in shared])
+        both = int((before & now).sum())
+        yield step, since, len(now), int(before.sum()), int(now.sum()), both

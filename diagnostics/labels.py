@@ -6,7 +6,7 @@ do not, even if their variant has the same name, so their label says what differ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -35,6 +35,10 @@ _NO_INFLUENCE = frozenset(
 """Settings that name a run, or say where and how it ran, but not what was computed."""
 
 
+_SINCE: dict[str, Any] = {"priming_updates": 0}
+"""What runs did that were recorded before a setting existed."""
+
+
 def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[str]:
     """A label for every run, equal for runs that may be averaged over their seeds.
 
@@ -46,6 +50,7 @@ def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[st
         The variant alone where that is clear; otherwise `sac (scale 0.02)`, or
         `fog (epsilon 0.001)` for runs of one size that differ in some other setting.
     """
+    configs = [{**_SINCE, **config} for config in configs]
     table = pd.DataFrame(
         [
             {
@@ -67,11 +72,18 @@ def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[st
     size = [table[name].fillna("") for name in SIZE]
     for _, rows in identity.groupby(["task", "variant", *size]).groups.items():
         told = _differing(table.loc[rows])
+        if all(another_cuer(configs[row]) for row in rows):
+            told = [*told, "cuer_quota"]
         extra[rows] += _spelled(table.loc[rows, told], configs)
     return [
         variant if not more else f"{variant} ({more.removeprefix(', ')})"
         for variant, more in zip(identity["variant"], extra, strict=True)
     ]
+
+
+def another_cuer(config: Mapping[str, Any]) -> bool:
+    """Whether a run used CUER in the reading that is not the default; its label always says so."""
+    return config.get("sampler") == "cuer" and config.get("cuer_quota") == "step"
 
 
 def _differing(table: pd.DataFrame) -> list[str]:

@@ -16,6 +16,9 @@ from diagnostics import files
 _MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
 _SEED = re.compile(r"^seed(\d+)$")
 
+_BEFORE = {"action_repeat": 1, "termination": "suite", "cuer_quota": "batch"}
+"""What settings that came later were for runs recorded without them."""
+
 
 def discover(root: Path) -> Iterator[Path]:
     """The run directories at or below `root`, in order of their names."""
@@ -50,6 +53,10 @@ class RunFiles:
         groups, problems = files.read_yaml(path / "config.yaml")
         for name, values in groups.items():
             run.config.update(values if isinstance(values, dict) else {name: values})
+        if run.config:
+            # CUER's quota was first that of a whole environment step, and not yet a setting.
+            old = {"cuer_quota": "step"} if run.config.get("sampler") == "cuer" else {}
+            run.config = {**_BEFORE, **old, **run.config}
         run.manifest, more = files.read_json(path / "manifest.json")
         run.problems += problems + more
         return run

@@ -103,7 +103,7 @@ class Runs:
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """One row per reset, expansion, checkpoint, resume or divergence."""
+        """One row per priming, reset, expansion, checkpoint, resume or divergence."""
         return self._csv("events")
 
     @cached_property
@@ -146,6 +146,21 @@ class Runs:
     def features(self) -> pd.DataFrame:
         """Penultimate critic features of sampled transitions."""
         return self.table("features")
+
+    @property
+    def warmstart(self) -> pd.DataFrame:
+        """Today's critic against a fresh one on the newest data: loss curves and their gap."""
+        return self.table("warmstart")
+
+    @property
+    def offpolicy(self) -> pd.DataFrame:
+        """Log density and distance of stored actions under today's policy, by window."""
+        return self.table("offpolicy")
+
+    @property
+    def interference(self) -> pd.DataFrame:
+        """Cosines of the critic's gradients on old and new data, by pairs of windows."""
+        return self.table("interference")
 
     @property
     def problems(self) -> pd.DataFrame:

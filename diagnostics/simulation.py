@@ -28,7 +28,9 @@ def simulate_counts(
     Divide by `draws` to compare with `diagnostics.theory.expected_counts`.
 
     `per` needs TD errors, and without a network there are none. It is given errors that shrink with
-    practice: a transition drawn m times has |TD error| 1 / sqrt(1 + m).
+    practice: a transition drawn m times has |TD error| 1 / sqrt(1 + m). All draws of an addition
+    are one batch, which is also what `cuer` owes a transition: replay ratio 1, where its two
+    readings agree.
 
     Args:
         sampler: One of `fog.replay.SAMPLERS`.

@@ -42,6 +42,7 @@ def write(root: Path, env_step: int, fill: Callable[[Path], None]) -> Path:
         UserError: the disk is full or cannot be written; earlier checkpoints are untouched.
     """
     final, partial = root / f"{env_step:012d}", root / f"partial-{env_step:012d}"
+    replaced = partial.with_name(f"{partial.name}-replaced")
     try:
         root.mkdir(parents=True, exist_ok=True)
         for leftover in root.glob("partial-*"):
@@ -54,11 +55,15 @@ def write(root: Path, env_step: int, fill: Callable[[Path], None]) -> Path:
         seal.write_text(json.dumps({"format": FORMAT, "env_step": env_step, "files": sealed}))
         _sync(seal)
         if final.exists():
-            shutil.rmtree(final)
+            # Of the same step, taken between its updates. Never half deleted under its own name.
+            final.rename(replaced)
         partial.rename(final)
         _sync(root)
+        shutil.rmtree(replaced, ignore_errors=True)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if replaced.exists() and not final.exists():
+            replaced.rename(final)
         if isinstance(error, OSError):
             raise UserError(f"cannot write checkpoint {final}: {error}") from None
         raise

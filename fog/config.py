@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from fog.errors import ConfigError
 from fog.options import check, check_increasing, option, unknown
-from fog.tasks import DEFAULT_RESETS
+from fog.tasks import DEFAULT_RESETS, Task
+from fog.tasks import get as task_of
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class RunConfig:
     """What is trained, for how long, and what is measured on the way."""
 
     task: str = option("humanoid-walk", "task name; `fog tasks` lists them")
+    action_repeat: int = option(1, "simulator steps for each environment step", ge=1)
+    termination: Literal["suite", "never"] = option(
+        "suite", "never: episodes go on to their time limit"
+    )
     variant: str = option("fog", "named set of settings; `fog variants` lists them")
     seed: int = option(0, "one seed for every random stream of the run", ge=0, lt=2**31)
     scale: float = option(1.0, "shrinks the whole experiment in time; 1 is the paper", gt=0, le=1)
@@ -32,10 +37,20 @@ class RunConfig:
     eval_episodes: int = option(10, "episodes per evaluation, deterministic actions", ge=1)
     window_steps: int = option(100_000, "width of a critic-loss window (heatmap cell)", ge=1)
     log_every: int = option(1_000, "environment steps between rows of train.csv", ge=1)
-    probes: tuple[str, ...] = option((), "probes to attach: all, none, or names")
+    probes: tuple[str, ...] = option((), "probes to attach: all (curvature apart), none, or names")
 
     def __post_init__(self) -> None:
         check(self)
+
+    def known_task(self) -> Task:
+        """The task as this run plays it.
+
+        Raises:
+            ConfigError: there is no such task.
+        """
+        return dataclasses.replace(
+            task_of(self.task), action_repeat=self.action_repeat, termination=self.termination
+        )
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,9 @@ class ReplayConfig:
     tau: float = option(0.1, "minimal sampling weight of decay", ge=0, le=1)
     per_alpha: float = option(0.6, "priority exponent of per", ge=0, le=1)
     per_beta: float = option(0.4, "importance exponent of per, annealed to 1", ge=0, le=1)
+    cuer_quota: Literal["batch", "step"] = option(
+        "batch", "draws that cuer owes a transition: one batch, or all of an environment step"
+    )
     storage: Literal["memory", "memmap"] = option("memory", "memmap keeps the buffer on disk")
 
     def __post_init__(self) -> None:
@@ -115,13 +133,18 @@ class ReplayConfig:
 
 @dataclass(frozen=True)
 class LifecycleConfig:
-    """When networks are re-initialised and when critics grow."""
+    """When networks are re-initialised, when critics grow, and how hard training begins."""
 
     reset_steps: tuple[int, ...] = option(
         DEFAULT_RESETS, "environment steps at which everything learnable restarts", ge=1
     )
     expansion_updates: tuple[int, ...] = option(
         (50_000, 200_000), "updates after birth or reset at which critics gain a block", ge=1
+    )
+    # An amount set by hand: no variant sets it, so `--scale` has nothing to scale. At most what
+    # the paper's whole training takes, a million steps at replay ratio 10.
+    priming_updates: int = option(
+        0, "extra updates on first experience as the warm-up ends", ge=0, le=10_000_000
     )
 
     def __post_init__(self) -> None:

@@ -44,7 +44,7 @@ def compiles(config: Config, device: torch.device) -> bool:
         if obstacle:
             raise UserError(f"compile: {obstacle}, or use --compile off")
         return True
-    total = UpdateSchedule(config.agent.replay_ratio, config.run.warmup_steps).total
+    total = UpdateSchedule.from_config(config).total
     depths = 1 + config.network.maximal_depth - config.network.initial_depth
     return not obstacle and total(config.run.steps) >= COMPILE_PAYS_AFTER * depths
 

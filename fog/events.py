@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fog.probecost import Outline as Outline
+from fog.probecost import ProbeCost as ProbeCost
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -150,8 +153,9 @@ class Hidden(NamedTuple):
 class Subject(Protocol):
     """An agent under observation. Every method reads the networks as they are now.
 
-    Nothing here draws random numbers, writes to the agent or leaves gradients behind; except from
-    `evaluate`, results are detached. Noise is standard normal, (B, act_dim), and the caller's.
+    Nothing here draws random numbers of its own, writes to the agent or leaves gradients behind;
+    except from `evaluate`, `loss` and `critic_loss`, results are detached. Noise is standard
+    normal, (B, act_dim), and the caller's.
     """
 
     @property
@@ -185,6 +189,12 @@ class Subject(Protocol):
     def action(self, obs: Tensor) -> Tensor:
         """The deterministic action, (B, act_dim)."""
 
+    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Mean and log std of the Gaussian before squashing, (B, act_dim) each; None without."""
+
+    def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
+        """Log pi(a | s) of given actions, (B,); NaN if the policy is deterministic."""
+
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
         """-alpha log pi(a | s) of a sampled action, (B,); zeros without entropy regularisation."""
 
@@ -201,6 +211,29 @@ class Subject(Protocol):
         self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor
     ) -> Tensor:
         """Q of every member (members, B) if the critic had these parameters; differentiable."""
+
+    def loss(
+        self, critic: str, params: Mapping[str, Tensor], batch: Transitions, noise: Tensor
+    ) -> Tensor:
+        """Training loss (B,) if the critic had these parameters; twice differentiable.
+
+        Targets stay as they are.
+        """
+
+    def updated(self, batch: Transitions, noise: Tensor) -> Subject | None:
+        """A copy of the agent after one more update on the batch; None if it cannot be had.
+
+        Noise is (2, B, act_dim). The agent itself, its optimisers and counters stay as they are.
+        """
+
+    def critic_loss(self, critic: str, values: Tensor, target: Tensor) -> Tensor:
+        """Training loss per transition (B,) of values (members, B) and a target; differentiable."""
+
+    def fresh(self, critic: str, rng: np.random.Generator) -> Mapping[str, Tensor]:
+        """New initial values for `parameters(critic)`, drawn from `rng` as a newborn's would be."""
+
+    def critic_lr(self) -> float:
+        """Learning rate of the critics now."""
 
 
 class Memory(Protocol):
@@ -271,8 +304,15 @@ class Probe:
 
     name: str
 
+    def cost(self, run: Outline) -> ProbeCost:
+        """What the probe, with its options, will take in such a run.
+
+        Estimates ask for it. One that does not override it counts as nothing and is named there.
+        """
+        return ProbeCost()
+
     def on_start(self, view: View) -> None:
-        """Training is about to start or to resume."""
+        """Training is about to start or to resume; a ValueError says what the probe lacks."""
 
     def on_env_step(self, view: View, event: EnvStep) -> None:
         """A transition was added."""

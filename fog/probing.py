@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
 from collections.abc import Iterable, Mapping
@@ -36,16 +37,27 @@ class ProbeError(UserError):
     exit_code = 1
 
 
+USUAL, OPTIONAL = "fog.probes", "fog.probes.optional"
+"""Groups of entry points. `all` means the usual ones; an optional one must be named."""
+
+
+@functools.cache
 def available() -> dict[str, EntryPoint]:
     """Installed probes by name."""
-    return {entry.name: entry for entry in entry_points(group="fog.probes")}
+    found = entry_points()
+    return {entry.name: entry for group in (OPTIONAL, USUAL) for entry in found.select(group=group)}
+
+
+def usual() -> list[str]:
+    """Names of the probes that `all` means."""
+    return sorted(name for name, entry in available().items() if entry.group == USUAL)
 
 
 def chosen(specs: Iterable[str]) -> list[str]:
     """The probes that a `--probes` setting means: `all`, `none`, or names with options.
 
     An entry `name:option:other=value` gives options to a probe; beside `all` it replaces the plain
-    one.
+    one. `all` leaves out the optional ones, which may be named beside it: `all,curvature`.
 
     Raises:
         ConfigError: a name that is not installed or comes twice, or options that do not fit.
@@ -62,17 +74,28 @@ def chosen(specs: Iterable[str]) -> list[str]:
         if name in named:
             raise ConfigError(f"probes: {name} is named twice; join its options with ':'")
         if ":" in spec:
-            make(known[name].load(), spec)
+            make(_class(known[name]), spec)
         named[name] = spec
     if "all" in wanted:
-        return [named.get(name, name) for name in sorted(known)]
+        return [named.get(name, name) for name in sorted({*usual(), *named})]
     return list(named.values())
 
 
 def load(specs: Iterable[str]) -> list[Probe]:
     """Make the probes that a `--probes` setting names."""
     known = available()
-    return [make(known[spec.partition(":")[0]].load(), spec) for spec in chosen(specs)]
+    return [make(_class(known[spec.partition(":")[0]]), spec) for spec in chosen(specs)]
+
+
+def _class(entry: EntryPoint) -> type[Probe]:
+    try:
+        found: type[Probe] = entry.load()
+    except Exception as error:
+        raise ConfigError(
+            f"probe {entry.name!r} cannot be loaded from {entry.value}: {error}; repair or "
+            "uninstall its package, or leave it out"
+        ) from error
+    return found
 
 
 def make(cls: type[Probe], spec: str) -> Probe:
@@ -210,6 +233,8 @@ class Probes:
             try:
                 getattr(probe, hook)(self._views[probe.name], *event)
             except Exception as error:
+                if hook == "on_start" and isinstance(error, ValueError | UserError):
+                    raise UserError(f"probe {probe.name!r}: {error}") from None
                 cause = f"{type(error).__name__}: {error}"
                 raise ProbeError(f"probe {probe.name!r} failed in {hook}: {cause}") from error
             self.seconds[probe.name] += time.perf_counter() - began

@@ -9,6 +9,7 @@ from typing import Protocol, TextIO
 from tqdm import tqdm
 
 _LOG_INTERVAL = 30.0
+_BAR_INTERVAL = 0.5
 
 
 class Reporter(Protocol):
@@ -16,6 +17,9 @@ class Reporter(Protocol):
 
     def advance(self, env_step: int, note: dict[str, str]) -> None:
         """`env_step` steps are made; `note` holds what else to show."""
+
+    def prime(self, made: int, dose: int) -> None:
+        """Of the `dose` updates of priming, `made` are made; the environment stands still."""
 
     def say(self, line: str) -> None:
         """Print a line without tearing the bar."""
@@ -30,11 +34,40 @@ class Silent:
     def advance(self, env_step: int, note: dict[str, str]) -> None:
         """Ignore."""
 
+    def prime(self, made: int, dose: int) -> None:
+        """Ignore."""
+
     def say(self, line: str) -> None:
         """Ignore."""
 
     def close(self) -> None:
         """Ignore."""
+
+
+class _Dose:
+    """How fast priming goes, and how long it has kept the steps waiting."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, int] | None = None
+        self._last = 0.0
+
+    def pause(self) -> float:
+        """Seconds since the last call: not a time in which steps were made."""
+        last, self._last = self._last, time.monotonic()
+        return self._last - last if self._first else 0.0
+
+    def told(self, made: int, dose: int) -> str:
+        """Updates made; from the second call on their rate, and the time that the rest takes."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now, made
+        began, first = self._first
+        share = f"{made}/{dose} updates ({made / dose:.0%})"
+        if made == first:
+            return share
+        rate = (made - first) / max(now - began, 1e-9)
+        left = tqdm.format_interval((dose - made) / rate)
+        return f"{share}, {rate:.0f} updates/s, {left} left"
 
 
 class Bar:
@@ -49,13 +82,23 @@ class Bar:
             file=stream,
             dynamic_ncols=True,
             smoothing=0.05,
-            mininterval=0.5,
+            mininterval=_BAR_INTERVAL,
         )
+        self._dose = _Dose()
+        self._shown = 0.0
 
     def advance(self, env_step: int, note: dict[str, str]) -> None:
         """Move the bar to `env_step`."""
         self._bar.set_postfix(note, refresh=False)
         self._bar.update(env_step - self._bar.n)
+
+    def prime(self, made: int, dose: int) -> None:
+        """Show the priming beside the bar, which does not move."""
+        self._bar.last_print_t += self._dose.pause()
+        told, now = self._dose.told(made, dose), time.monotonic()
+        if now - self._shown >= _BAR_INTERVAL or made == dose:
+            self._shown = now
+            self._bar.set_postfix_str(f"priming {told}")
 
     def say(self, line: str) -> None:
         """Print above the bar."""
@@ -76,6 +119,7 @@ class Lines:
         self._stream = stream
         self._began = time.monotonic()
         self._last = self._began
+        self._dose = _Dose()
 
     def advance(self, env_step: int, note: dict[str, str]) -> None:
         """Print a line if the last one is old or the run is at its end."""
@@ -90,6 +134,14 @@ class Lines:
             f"{self._title}: step {env_step}/{self._total} ({env_step / self._total:.0%}), "
             f"{rate:.1f} steps/s, {left} left, {notes}"
         )
+
+    def prime(self, made: int, dose: int) -> None:
+        """Print a line if the last one is old or the priming is at its end."""
+        self._began += self._dose.pause()
+        told, now = self._dose.told(made, dose), time.monotonic()
+        if now - self._last >= _LOG_INTERVAL or made == dose:
+            self._last = now
+            self.say(f"{self._title}: priming {told}")
 
     def say(self, line: str) -> None:
         """Print a line."""

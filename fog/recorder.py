@@ -9,10 +9,11 @@ from fog.config import Config
 from fog.evaluation import EpisodeScore
 from fog.mirrors import Mirror, open_mirrors
 from fog.rundir import RunDirectory
-from fog.tables import CsvTable, truncate, truncate_probe_tables
+from fog.tables import CsvTable, probe_parts, truncate, truncate_probe_tables
 
 EVAL_COLUMNS = ("env_step", "return", "length", "success_once", "success_end", "episode")
 EVENT_COLUMNS = ("env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail")
+_PARTS = "probes"
 
 
 class MeanMetrics:
@@ -39,7 +40,7 @@ class Recorder:
     """The tables of one run. A resumed run first forgets what came after its checkpoint."""
 
     def __init__(
-        self, directory: RunDirectory, config: Config, env_step: int, offsets: Mapping[str, int]
+        self, directory: RunDirectory, config: Config, env_step: int, offsets: Mapping[str, Any]
     ) -> None:
         """Open the tables of a run that stands at `env_step`.
 
@@ -52,7 +53,7 @@ class Recorder:
         self._directory = directory
         for path in (directory.evals_path, directory.train_path, directory.events_path):
             truncate(path, offsets.get(path.name, 0))
-        truncate_probe_tables(directory.probes_path, env_step)
+        truncate_probe_tables(directory.probes_path, env_step, offsets.get(_PARTS))
         self._evals = CsvTable(directory.evals_path, EVAL_COLUMNS)
         self._events = CsvTable(directory.events_path, EVENT_COLUMNS)
         # Its columns are known with the first row: they depend on the agent and the probes.
@@ -91,11 +92,12 @@ class Recorder:
         """Write one row of events.csv."""
         self._events.append({"env_step": env_step, "event": event, **details})
 
-    def offsets(self) -> dict[str, int]:
-        """How far each CSV table has come, for a checkpoint."""
+    def offsets(self, env_step: int) -> dict[str, Any]:
+        """How far each table has come, for a checkpoint at `env_step`."""
         home = self._directory
         paths = (home.evals_path, home.train_path, home.events_path)
-        return {path.name: path.stat().st_size for path in paths if path.exists()}
+        sizes = {path.name: path.stat().st_size for path in paths if path.exists()}
+        return {**sizes, _PARTS: probe_parts(home.probes_path, env_step)}
 
     def _mirror(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
         for mirror in self._mirrors:

@@ -104,8 +104,12 @@ class RunDirectory:
         return f"it was started with {name} = {was}, now {name} = {now[name]}"
 
     def config(self) -> Config:
-        """The config the run was started with."""
-        return Config.from_flat(configfile.read_settings(self.config_path))
+        """The config the run was started with; settings that came later have their defaults."""
+        settings = configfile.read_settings(self.config_path)
+        if settings.get("sampler") == "cuer":
+            # Before it was a setting, CUER's quota was that of a whole environment step.
+            settings.setdefault("cuer_quota", "step")
+        return Config.from_flat(settings)
 
     def lock(self) -> None:
         """Take the directory for this process; released when the process ends, however it ends.

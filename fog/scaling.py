@@ -2,7 +2,7 @@
 
 Everything that counts time is multiplied by the scale and the decay rate is divided by it, so that
 resets, expansions, windows and the forgetting horizon keep their share of the run. Width, batch
-size and replay ratio are never touched.
+size and replay ratio are never touched, nor is a dose of priming, which no variant sets.
 """
 
 from __future__ import annotations

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Self
 
 from fog.config import Config
+
+PORTION = 16
+"""Most updates that are made at a stretch. Their batches are drawn at once, so this bounds memory,
+and a request to stop waits for no more than these."""
 
 
 class UpdateSchedule:
@@ -18,26 +22,41 @@ class UpdateSchedule:
 
     Counted from the end of the warm-up as floor(ratio x steps) with the ratio as the decimal the
     user wrote, so fractions below 1 neither drift nor burst, and nothing has to be checkpointed.
+    The updates of priming all belong to the last step of the warm-up.
     """
 
-    def __init__(self, replay_ratio: float, warmup_steps: int) -> None:
+    def __init__(self, replay_ratio: float, warmup_steps: int, priming_updates: int = 0) -> None:
         self._ratio = Fraction(repr(replay_ratio))
         self._warmup = warmup_steps
+        self._priming = priming_updates
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        """The schedule of a run."""
+        priming = config.lifecycle.priming_updates
+        return cls(config.agent.replay_ratio, config.run.warmup_steps, priming)
 
     def total(self, env_step: int) -> int:
         """Updates that must have been made by the end of `env_step`."""
-        steps = max(0, env_step - self._warmup)
-        return steps * self._ratio.numerator // self._ratio.denominator
+        steps = env_step - self._warmup
+        if steps < 0:
+            return 0
+        return self._priming + steps * self._ratio.numerator // self._ratio.denominator
+
+    def primes(self, env_step: int) -> bool:
+        """Whether the updates of `env_step` are those of priming."""
+        return self._priming > 0 and env_step == self._warmup
 
     def first_step(self, updates: int) -> int:
         """The first environment step by whose end `updates` updates have been made."""
         if updates <= 0:
             return 0
-        steps = -(-updates * self._ratio.denominator // self._ratio.numerator)
+        later = max(0, updates - self._priming)
+        steps = -(-later * self._ratio.denominator // self._ratio.numerator)
         return self._warmup + steps
 
 
-EventKind = Literal["reset", "expansion", "cloning"]
+EventKind = Literal["priming", "reset", "expansion", "cloning"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +83,7 @@ def timeline(config: Config) -> Timeline:
     An event that a schedule never reaches is not an error: the paper's own second expansion falls
     after the first reset, and its later resets beyond the end of the shorter tasks.
     """
-    updates = UpdateSchedule(config.agent.replay_ratio, config.run.warmup_steps)
+    updates = UpdateSchedule.from_config(config)
     end = config.run.steps
     resets = [at for at in config.lifecycle.reset_steps if at < end]
     reached: list[Planned] = []
@@ -83,7 +102,17 @@ def timeline(config: Config) -> Timeline:
     for at in config.lifecycle.reset_steps:
         if at >= end:
             missed.append(Planned("reset", at, "", f"the run ends at step {end}"))
+    if config.lifecycle.priming_updates:
+        # First of its step: expansions may fall among its updates, a reset comes after them.
+        reached.insert(0, Planned("priming", config.run.warmup_steps, priming_detail(config)))
+        reached.sort(key=lambda event: event.env_step)
     return Timeline(tuple(reached), tuple(missed))
+
+
+def priming_detail(config: Config) -> str:
+    """The dose of priming, in the words of the timeline and of events.csv."""
+    stored = min(config.run.warmup_steps, config.replay.capacity)
+    return f"{config.lifecycle.priming_updates} updates on the first {stored} transitions"
 
 
 def _life(config: Config, updates: UpdateSchedule, birth: int, born_at: int) -> list[Planned]:

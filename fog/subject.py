@@ -8,11 +8,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fog import losses
-from fog.agents import Batch, Rule, State, TransitionLosses, transition_losses
+from fog.agents import (
+    Batch,
+    Networks,
+    Rule,
+    State,
+    TransitionLosses,
+    transition_losses,
+    update,
+)
 from fog.agents.gradient import gradient
 from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
 from fog.networks import (
@@ -22,7 +31,9 @@ from fog.networks import (
     activate,
     actor_forward,
     critic_forward,
+    init_critic,
     sample_action,
+    squashed_log_density,
 )
 from fog.probing import Probes, Progress, load
 from fog.records.sizes import NetworkSpec
@@ -90,9 +101,10 @@ class _Watch:
 class AgentSubject:
     """SAC or OBAC under observation; see `fog.events.Subject`."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, networks: Networks | None = None) -> None:
+        """Observe an agent, or what it would be with other `networks` of the same shapes."""
         self._agent = agent
-        self._networks = agent.networks
+        self._networks = agent.networks if networks is None else networks
 
     @property
     def device(self) -> torch.device:
@@ -129,7 +141,7 @@ class AgentSubject:
         if not agent.compiled or total < _WORTH_COMPILING:
             return rows, self.losses
         compiled = _compiled_losses(agent.spec, agent.depth, rows)
-        state = agent.networks.state
+        state = self._networks.state
 
         def function(batch: Transitions, noise: Tensor) -> Mapping[str, Loss]:
             if len(noise) != rows:
@@ -164,6 +176,16 @@ class AgentSubject:
     def action(self, obs: Tensor) -> Tensor:
         """See `Subject`."""
         return torch.tanh(self._networks.policy(obs)[0])
+
+    @torch.no_grad()
+    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Subject`."""
+        return self._networks.policy(obs)
+
+    @torch.no_grad()
+    def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
+        """See `Subject`."""
+        return squashed_log_density(*self._networks.policy(obs), action)
 
     @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
@@ -207,6 +229,33 @@ class AgentSubject:
         """See `Subject`."""
         inputs = torch.cat([obs, action], dim=-1)
         return critic_forward(dict(params), inputs, self._agent.rule.activation)
+
+    def updated(self, batch: Transitions, noise: Tensor) -> AgentSubject:
+        """See `Subject`: exactly `fog.agents.update`."""
+        agent = self._agent
+        active = torch.tensor(agent.bc_active, device=self.device)
+        state, _, _ = update(self._networks.state, _batch(batch), noise, active, agent.rule)
+        return AgentSubject(agent, Networks(lambda: state, agent.rule))
+
+    def loss(
+        self, critic: str, params: Mapping[str, Tensor], batch: Transitions, noise: Tensor
+    ) -> Tensor:
+        """See `Subject`."""
+        return self._loss(critic, dict(params), batch, noise)
+
+    def critic_loss(self, critic: str, values: Tensor, target: Tensor) -> Tensor:
+        """See `Subject`."""
+        return losses.critic_loss(values, target)
+
+    def fresh(self, critic: str, rng: np.random.Generator) -> Params:
+        """See `Subject`: of today's depth, initialised as at birth."""
+        live = self.parameters(critic)
+        drawn = init_critic(rng, {name: tuple(tensor.shape) for name, tensor in live.items()})
+        return {name: drawn[name].to(tensor) for name, tensor in live.items()}
+
+    def critic_lr(self) -> float:
+        """See `Subject`."""
+        return self._agent.critic_lr
 
     def _loss(
         self,

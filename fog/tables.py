@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +133,30 @@ def _leaves(schema: Any) -> tuple[list[str], list[str]]:
 _PART = re.compile(r"^(\d{12})-\d+\.(parquet|partial)$")
 
 
-def truncate_probe_tables(directory: Path, env_step: int) -> None:
-    """Remove the parts of every table that were recorded after `env_step`, and unfinished ones."""
+def probe_parts(directory: Path, env_step: int) -> list[str]:
+    """The parts of all tables that were recorded at `env_step`, as `table/part`."""
+    found = directory.glob(f"*/{env_step:012d}-*.parquet")
+    return sorted(str(path.relative_to(directory)) for path in found)
+
+
+def truncate_probe_tables(
+    directory: Path, env_step: int, parts: Collection[str] | None = None
+) -> None:
+    """Remove the parts of every table that came after a checkpoint, and unfinished ones.
+
+    Args:
+        directory: where the tables are.
+        env_step: the checkpoint's.
+        parts: what `probe_parts` said then: the checkpoint may stand in the middle of the step.
+            None keeps all parts of the step.
+    """
     for path in directory.glob("*/*"):
         part = _PART.match(path.name)
-        if part and (int(part[1]) > env_step or part[2] == "partial"):
+        if part is None:
+            continue
+        at = int(part[1])
+        later = at > env_step or (
+            at == env_step and parts is not None and str(path.relative_to(directory)) not in parts
+        )
+        if later or part[2] == "partial":
             path.unlink()

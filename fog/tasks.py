@@ -17,16 +17,14 @@ from typing import Any, Literal, NamedTuple, cast
 from fog.errors import ConfigError
 
 Suite = Literal["mujoco", "dmc", "metaworld", "humanoidbench", "gym"]
+Termination = Literal["suite", "never"]
 Metric = Literal["return", "success"]
 
 GROUPS = ("MuJoCo", "DMC-Easy", "DMC-Medium", "DMC-Hard", "Meta-World", "HumanoidBench")
 """The paper's result tables, in its order."""
 
 DEFAULT_RESETS = (15_000, 50_000, 100_000, 200_000, 400_000, 600_000, 800_000)
-"""Appendix B.1: the reset list of every task but the four below."""
-
-BRO_RESETS = (15_000, 50_000, 250_000, 500_000, 750_000)
-"""Appendix B.1: BRO's shorter list, for h1-stand, h1-walk, h1-stair and h1-slide."""
+"""Appendix B.1: the reset list of tasks beyond the 41, and of all of those but four."""
 
 
 class PaperScore(NamedTuple):
@@ -53,8 +51,11 @@ class Task:
     pessimism: float = 1.0
     """1 combines the twin critics by their minimum, 0 by their mean (Meta-World)."""
     episode_length: int | None = None
-    """Steps until truncation; None leaves the suite's own limit in force."""
+    """Simulator steps until truncation; None leaves the suite's own limit in force."""
     action_repeat: int = 1
+    """Simulator steps for each environment step: how often an action is applied."""
+    termination: Termination = "suite"
+    """`never` lets an episode go on to its time limit where the suite would end it."""
     metric: Metric = "return"
     normaliser: float | None = None
     """Score that counts as 1: 1000 on DMC, the success bar on HumanoidBench, 1 on Meta-World.
@@ -101,7 +102,6 @@ _SUITES: dict[str, dict[str, Any]] = {
     "metaworld": {"episode_length": 200, "pessimism": 0.0},
     "humanoidbench": {"episode_length": 1000},
 }
-_BRO_RESET_TASKS = {"h1-stand", "h1-walk", "h1-stair", "h1-slide"}
 
 
 def _task(row: dict[str, str]) -> Task:
@@ -111,7 +111,7 @@ def _task(row: dict[str, str]) -> Task:
         row["group"],
         row["env_id"],
         steps=int(row["steps"]),
-        reset_steps=BRO_RESETS if row["name"] in _BRO_RESET_TASKS else DEFAULT_RESETS,
+        reset_steps=tuple(int(at) for at in row["reset_steps"].split()),
         metric=cast(Metric, row["metric"]),
         normaliser=float(row["normaliser"]),
         paper_table=row["paper_table"],
@@ -129,6 +129,8 @@ def registry() -> dict[str, Task]:
 def get(name: str) -> Task:
     """The task of that name, or of an escape such as `gym:Pendulum-v1`.
 
+    An escape that names one of the 41, such as `hb:h1-walk-v0`, is that task.
+
     Raises:
         ConfigError: the name is unknown; the message suggests the nearest one.
     """
@@ -143,11 +145,29 @@ def get(name: str) -> Task:
     raise ConfigError(f"unknown task {name!r}: {hint}")
 
 
+_PREFIXES: dict[Suite, str] = {
+    "mujoco": "gym",
+    "dmc": "dmc",
+    "metaworld": "mw",
+    "humanoidbench": "hb",
+}
+
+
+def _plain(prefix: str, env_id: str) -> str:
+    """An id as `tasks.csv` spells it: suites take some in two ways."""
+    if prefix == "dmc":
+        return env_id.replace("_", "-")
+    return env_id.removesuffix("-v3") if prefix == "mw" else env_id
+
+
 def _escape(name: str, prefix: str, rest: str) -> Task:
     if not rest:
         raise ConfigError(
             f"task {name!r} names nothing after {prefix!r}: for example gym:Hopper-v4"
         )
+    for task in registry().values():
+        if (prefix, _plain(prefix, rest)) == (_PREFIXES[task.suite], task.env_id):
+            return task
     match prefix:
         case "gym":
             return Task(name, "gym", "other", rest)

@@ -1,39 +1,34 @@
 """The training loop: one environment, one replay, one agent, and observers that cannot steer.
 
-Within one environment step: add the transition, make the updates that are due (expanding the
-critics between two of them), evaluate, let probes measure a window that ends, expand after the
-last update, reset, then checkpoint. The paper's resets fall on the ends of its 100k-step windows;
-measured after a reset or an expansion, a heatmap column would show newborn weights.
+Within one environment step: add the transition, make the updates that are due (`fog.learner`;
+critics may expand between two of them), evaluate, let probes measure a window that ends, expand
+after the last update, reset, then checkpoint. The paper's resets fall on the ends of its 100k-step
+windows; measured after a reset or an expansion, a heatmap column would show newborn weights.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import flatdim
 
-from fog import checkpoint, envs, probing, seeding, tasks
+from fog import checkpoint, envs, probing, seeding
 from fog.agents import build_agent
 from fog.config import Config
 from fog.device import compiles, device_of, prepare
 from fog.errors import UserError
 from fog.evaluation import Evaluator
-from fog.events import Change, ChangeKind, EnvStep, Update
+from fog.events import EnvStep
 from fog.interrupts import StopRequest
+from fog.learner import DivergedError, Learner
 from fog.progress import Reporter
-from fog.recorder import MeanMetrics, Recorder
+from fog.recorder import Recorder
 from fog.replay import Replay, ReplayError, make_sampler
 from fog.rundir import RunDirectory, Status
-from fog.schedule import UpdateSchedule
 from fog.subject import observe
-
-
-class DivergedError(Exception):
-    """A non-finite value appeared. Something to study, so it ends the run and not the program."""
 
 
 class Trainer:
@@ -46,10 +41,11 @@ class Trainer:
         run, replay = config.run, config.replay
         device = device_of(config)
         prepare(config.runtime.threads)
-        task = tasks.get(run.task)
+        task = run.known_task()
         self.env = envs.make(task, run.seed)
         obs_dim, act_dim = flatdim(self.env.observation_space), flatdim(self.env.action_space)
         self.agent = build_agent(config, obs_dim, act_dim, device, compiles(config, device))
+        batches = config.agent.replay_ratio if replay.cuer_quota == "step" else 1.0
         sampler = make_sampler(
             replay.sampler,
             capacity=replay.capacity,
@@ -59,7 +55,7 @@ class Trainer:
             alpha=replay.per_alpha,
             beta=replay.per_beta,
             total_steps=run.steps,
-            quota=config.agent.replay_ratio * config.agent.batch_size,
+            quota=batches * config.agent.batch_size,
         )
         self.replay = Replay(
             obs_dim,
@@ -71,12 +67,14 @@ class Trainer:
             directory=directory.path / "replay" if replay.storage == "memmap" else None,
         )
         self.explore = seeding.generator(run.seed, "explore")
-        self.schedule = UpdateSchedule(config.agent.replay_ratio, run.warmup_steps)
         self.resets = frozenset(at for at in config.lifecycle.reset_steps if at < run.steps)
         self.evaluator = Evaluator(task, run.seed, run.eval_episodes)
         self.progress = probing.Progress()
         self.probes = observe(config, self.progress, self.agent, self.replay, directory.probes_path)
-        self.metrics = MeanMetrics()
+        self.learner = Learner(
+            config, self.agent, self.replay, self.probes, self.progress, self._event, report
+        )
+        self.stop = StopRequest()
         self.episode = 0
         self.evaluations = 0
         self.episode_return = 0.0
@@ -95,7 +93,7 @@ class Trainer:
         self.replay.begin_episode(self.obs)
 
     def save(self) -> None:
-        """Write a checkpoint of everything, at the end of an environment step.
+        """Write a checkpoint of everything, between environment steps or between updates of one.
 
         Raises:
             DivergedError: the agent is not finite; the checkpoint before stays the last good one.
@@ -115,10 +113,10 @@ class Trainer:
                 "episode_return": self.episode_return,
                 "last_return": self.last_return,
                 "last_eval": self.last_eval,
-                "metric_sums": self.metrics.sums,
-                "metric_updates": self.metrics.updates,
+                "metric_sums": self.learner.metrics.sums,
+                "metric_updates": self.learner.metrics.updates,
                 "explore": seeding.get_state(self.explore),
-                "offsets": self.recorder.offsets(),
+                "offsets": self.recorder.offsets(self.progress.env_step),
             }
             checkpoint.save_json(home / checkpoint.STATE, state)
 
@@ -139,8 +137,8 @@ class Trainer:
         self.episode_return = state["episode_return"]
         self.last_return = state["last_return"]
         self.last_eval = state["last_eval"]
-        self.metrics.sums = state["metric_sums"]
-        self.metrics.updates = state["metric_updates"]
+        self.learner.metrics.sums = state["metric_sums"]
+        self.learner.metrics.updates = state["metric_updates"]
         seeding.set_state(self.explore, state["explore"])
         self.recorder = Recorder(self.directory, self.config, state["env_step"], state["offsets"])
         self.obs, _ = self.env.reset(options={"episode": self.episode})
@@ -159,14 +157,15 @@ class Trainer:
     def loop(self, stop: StopRequest) -> Status:
         """Train until the end, or until asked to stop."""
         steps, every = self.config.run.steps, self.config.runtime.checkpoint_every
-        if self.progress.env_step == steps:
+        self.stop = stop
+        if self._is_over():
             return "finished"  # killed after its last save: the probes have had their end
         self.probes.start()
         self._clock = (time.perf_counter(), self.progress.env_step, self.agent.total_updates)
-        while self.progress.env_step < steps:
+        while not self._is_over():
             self._step()
             now = self.progress.env_step
-            if stop.requested and now < steps:
+            if stop.requested and not self._is_over():
                 self.save()
                 return "interrupted"
             if now % every == 0 and now < steps:
@@ -175,19 +174,26 @@ class Trainer:
         self.save()
         return "finished"
 
+    def _is_over(self) -> bool:
+        return self.progress.env_step == self.config.run.steps and not self.learner.due()
+
     def _step(self) -> None:
+        """One environment step, or the rest of one that was stopped between its updates."""
         run = self.config.run
-        self._interact()
+        if not self.learner.due():
+            self._interact()
         now = self.progress.env_step
-        self._update(self.schedule.total(now) - self.agent.total_updates)
+        self.learner.update(self.stop)
+        if self.learner.due():
+            return
         if now % run.eval_every == 0 or now == run.steps:
             self._evaluate()
         if now % run.window_steps == 0 or now == run.steps:
             self.probes.window()
-        self._expand_if_due()
+        self.learner.expand_if_due()
         if now in self.resets:
-            self._change("reset", self.agent.reset)
-        if now % run.log_every == 0 or now == run.steps:
+            self.learner.reset()
+        if now % run.log_every == 0 or now == run.steps or self.learner.schedule.primes(now):
             self._log()
 
     def _interact(self) -> None:
@@ -209,34 +215,6 @@ class Trainer:
             self.episode += 1
             self.obs, _ = self.env.reset(options={"episode": self.episode})
             self.replay.begin_episode(self.obs)
-
-    def _update(self, due: int) -> None:
-        batch_size = self.config.agent.batch_size
-        while due > 0:
-            self._expand_if_due()
-            # With feedback, each draw must see the priorities that the update before it set.
-            several = 1 if self.replay.sampler.feedback else due
-            room = self.agent.updates_until_change()
-            count = several if room is None else min(several, room)
-            batch, ids = self.replay.sample(batch_size, count)
-            stats = self.agent.update(batch)
-            if not stats.finite:
-                raise DivergedError("a loss, target or parameter is no longer finite")
-            self.replay.update_priorities(ids, stats.td_error)
-            self.progress.updates = self.agent.total_updates
-            self.metrics.add(stats.metrics, count)
-            self.probes.update(Update(ids, stats.metrics))
-            due -= count
-
-    def _expand_if_due(self) -> None:
-        if self.agent.expansion_due():
-            self._change("expansion", self.agent.expand)
-
-    def _change(self, kind: ChangeKind, apply: Callable[[], None]) -> None:
-        self.probes.change(Change(kind, "before"))
-        apply()
-        self.probes.change(Change(kind, "after"))
-        self._event(kind)
 
     def _evaluate(self) -> None:
         record = self.probes.wants("on_evaluation")
@@ -274,7 +252,7 @@ class Trainer:
                 "depth": str(self.agent.depth),
             },
         )
-        if self.metrics.updates == 0:
+        if self.learner.metrics.updates == 0:
             return
         self.recorder.train(
             now,
@@ -284,7 +262,7 @@ class Trainer:
                 "train_return": self.last_return,
                 "depth": self.agent.depth,
                 "critic_lr": self.agent.critic_lr,
-                **self.metrics.take(),
+                **self.learner.metrics.take(),
                 "steps_per_second": rates[0],
                 "updates_per_second": rates[1],
                 **{f"probe_seconds.{name}": at for name, at in self.probes.seconds.items()},

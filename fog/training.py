@@ -11,9 +11,10 @@ from fog import checkpoint, machine, probing, tasks, video
 from fog.config import Config
 from fog.errors import UserError
 from fog.interrupts import StopRequest
+from fog.learner import DivergedError
 from fog.progress import Reporter, Silent, reporter
 from fog.rundir import RunDirectory, Status, timestamp
-from fog.trainer import DivergedError, Trainer
+from fog.trainer import Trainer
 
 
 @dataclass(frozen=True)

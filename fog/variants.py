@@ -53,10 +53,25 @@ _STANDARD: dict[str, Any] = {
     "replay_ratio": 1.0,
 }
 
+# Agents for a known dose of primacy bias (`priming_updates`): SAC with and without LayerNorm at
+# replay ratio 2, each alone and with one cure at a time.
+_PATIENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "plain-sac": ("SAC without LayerNorm at replay ratio 2", {**_STANDARD, "replay_ratio": 2.0}),
+    "norm-sac": ("SAC with LayerNorm at replay ratio 2", {**_SAC, "replay_ratio": 2.0}),
+}
+_CURES: dict[str, tuple[str, bool, dict[str, Any]]] = {
+    "": ("", False, {}),
+    "-reset": (", resets", True, {}),
+    "-decay": (", ER decay", False, {"sampler": "decay"}),
+    "-reset-decay": (", resets and ER decay", True, {"sampler": "decay"}),
+    "-grow": (", growing critics", False, _GROWING),
+}
+
 _MOTIVATING = "motivating example"
 _FOG = "FoG and its ablations"
 _UNIVERSALITY = "universality"
 _REBUTTAL = "rebuttal"
+_PRIMING = "primacy bias by dose"
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant
@@ -162,6 +177,11 @@ VARIANTS: dict[str, Variant] = {
                 "maximal_depth": 2,
             },
         ),
+        *(
+            Variant(f"{name}{cure}", _PRIMING, f"{told}{how}", resets, {**settings, **changes})
+            for name, (told, settings) in _PATIENTS.items()
+            for cure, (how, resets, changes) in _CURES.items()
+        ),
     )
 }
 
@@ -187,7 +207,7 @@ def resolve(task: str, variant: str = "fog", scale: float = 1.0, **overrides: An
     """
     known_task, known_variant = tasks.get(task), get(variant)
     paper = Config().flat() | {
-        "task": task,
+        "task": known_task.name,
         "variant": variant,
         "steps": known_task.steps,
         "pessimism": known_task.pessimism,

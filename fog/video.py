@@ -20,7 +20,7 @@ def check(config: Config) -> None:
     Raises:
         UserError: no OpenGL backend works; the message names the packages to install.
     """
-    envs.make(config.run.task, config.run.seed, stream="video", render_mode="rgb_array").close()
+    _make(config).close()
 
 
 def film(agent: Agent, config: Config, directory: Path) -> list[Path]:
@@ -31,8 +31,7 @@ def film(agent: Agent, config: Config, directory: Path) -> list[Path]:
         config: the run; `video_episodes` says how many.
         directory: where the files go.
     """
-    run = config.run
-    env = envs.make(run.task, run.seed, stream="video", render_mode="rgb_array")
+    env = _make(config)
     directory.mkdir(parents=True, exist_ok=True)
     paths = []
     for k in range(config.runtime.video_episodes):
@@ -41,6 +40,11 @@ def film(agent: Agent, config: Config, directory: Path) -> list[Path]:
         paths.append(path)
     env.close()
     return paths
+
+
+def _make(config: Config) -> gymnasium.Env:
+    run = config.run
+    return envs.make(run.known_task(), run.seed, stream="video", render_mode="rgb_array")
 
 
 def _film_episode(env: gymnasium.Env, agent: Agent, k: int, path: Path) -> None:

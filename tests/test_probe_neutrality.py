@@ -16,8 +16,11 @@ from tests.training import assert_same_run, newest, tiny
 TABLES = {
     "churn",
     "critic_loss",
+    "curvature",
+    "disagreement",
     "dormancy",
     "features",
+    "layer_norms",
     "norms",
     "overestimation",
     "plasticity",
@@ -25,20 +28,26 @@ TABLES = {
     "sample_counts_full",
     "sample_fit",
     "srank",
+    "update_churn",
     "validation",
 }
 
 
 # All of them, the frequent ones often enough to meet every phase of a short run.
-PROBES = ("all", *(f"{name}:per_window=4" for name in ("churn", "dormancy", "norms", "srank")))
+OFTEN = ("churn", "dormancy", "norms", "srank")
+PROBES = ("all", "curvature", *(f"{name}:per_window=4" for name in OFTEN))
 
 
-@pytest.fixture(scope="module", params=["fog", "expanded-sac"])
+# Both expansions of the first life fall between updates of the priming.
+DOSES = {"fog": 0, "expanded-sac": 70}
+
+
+@pytest.fixture(scope="module", params=DOSES)
 def pair(request, tmp_path_factory) -> tuple[Path, Path]:
-    """One run without and one with all probes, through two resets and an expansion."""
-    home = tmp_path_factory.mktemp(request.param)
-    bare = fog.train(tiny(home / "bare", request.param))
-    probed = fog.train(tiny(home / "probed", request.param, probes=PROBES))
+    """One run without and one with all probes, through priming, two resets and an expansion."""
+    home, dose = tmp_path_factory.mktemp(request.param), DOSES[request.param]
+    bare = fog.train(tiny(home / "bare", request.param, priming_updates=dose))
+    probed = fog.train(tiny(home / "probed", request.param, priming_updates=dose, probes=PROBES))
     return bare.directory, probed.directory
 
 
@@ -47,6 +56,7 @@ def test_a_probed_run_is_the_same_run(pair: tuple[Path, Path]) -> None:
     assert_same_run(bare, probed)
     events = set(pd.read_csv(probed / "events.csv")["event"])
     assert {"reset", "expansion"} <= events
+    assert ("priming" in events) == (DOSES[probed.parent.name] > 0)
     assert {path.name for path in (probed / "probes").iterdir()} == TABLES
     assert not (bare / "probes").exists()
 
@@ -76,7 +86,7 @@ def test_an_interrupted_run_records_the_same_tables(tmp_path: Path, pair) -> Non
     assert int(newest(cut).name) == 280
     manifest = cut / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
-    config = tiny(tmp_path / "cut", variant, probes=PROBES)
+    config = tiny(tmp_path / "cut", variant, priming_updates=DOSES[variant], probes=PROBES)
     assert fog.train(config, resume=True).status == "finished"
     for name in TABLES:
         parts = [sorted(p.name for p in (run / "probes" / name).iterdir()) for run in (whole, cut)]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from diagnostics.adapters.taps import feature_tap, hidden_taps, require_deterministic
 from fog.errors import UserError
-from fog.events import Hidden, Loss, LossFunction, Transitions
+from fog.events import Hidden, Loss, LossFunction, Subject, Transitions
+from fog.networks import squashed_log_density
 
 Targets: TypeAlias = Callable[[Transitions, Tensor], Tensor]
 """Transitions and standard normal noise (B, act_dim) to regression targets (B,)."""
@@ -26,17 +29,37 @@ class Policy:
         action: deterministic actions (B, act_dim) of observations, as the critic takes them.
         loss: training loss per transition (B,), from transitions and noise; differentiable.
         entropy_bonus: -alpha log pi of a sampled action (B,); None without entropy terms.
+        gaussian: mean and log std before squashing, (B, act_dim) each; None if there is none.
     """
 
     module: nn.Module
     action: Callable[[Tensor], Tensor]
     loss: Callable[[Transitions, Tensor], Tensor]
     entropy_bonus: Callable[[Tensor, Tensor], Tensor] | None = None
+    gaussian: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
 
 
 def squared_error(values: Tensor, target: Tensor) -> Tensor:
     """Sum over members of (Q - y)^2, (B,)."""
     return (values - target).square().sum(dim=0)
+
+
+def reinitialise(module: nn.Module) -> None:
+    """Call `reset_parameters` wherever there are parameters, as torch does at birth.
+
+    Raises:
+        UserError: a submodule has parameters and no such method.
+    """
+    for name, part in module.named_modules():
+        if not list(part.parameters(recurse=False)):
+            continue
+        reset = getattr(part, "reset_parameters", None)
+        if reset is None:
+            raise UserError(
+                f"{name or 'the critic'} ({type(part).__name__}) has no reset_parameters: pass "
+                "`init` to ModuleSubject, or leave warmstart out"
+            )
+        reset()
 
 
 def joined(obs: Tensor, action: Tensor) -> tuple[Tensor, ...]:
@@ -52,10 +75,17 @@ class ModuleSubject:
             (B, 1).
         targets: the regression target, without gradient; must draw no random numbers itself.
         act_dim: length of an action.
-        policy: the actor; None leaves it out (then also leave out `churn` and `overestimation`).
+        policy: the actor; None leaves it out (then also leave out `churn`, `offpolicy` and
+            `overestimation`).
         loss: per-transition training loss of the members' values (members, B) and the target.
         inputs: arguments of a member.
         rows: transitions per evaluation of the whole buffer.
+        update: a copy of the agent after one more update, from transitions and noise
+            (2, B, act_dim); None leaves out what one update changes.
+        critic_lr: the critic's learning rate now.
+        init: gives a copy of a member new initial values, for `warmstart`; may draw from torch's
+            global generator, which is put back afterwards. None calls the `reset_parameters` of
+            every submodule, as torch does at birth.
     """
 
     def __init__(
@@ -68,6 +98,9 @@ class ModuleSubject:
         loss: Callable[[Tensor, Tensor], Tensor] = squared_error,
         inputs: Callable[[Tensor, Tensor], tuple[Tensor, ...]] = joined,
         rows: int = 1024,
+        update: Callable[[Transitions, Tensor], Subject] | None = None,
+        critic_lr: Callable[[], float] = lambda: 3e-4,
+        init: Callable[[nn.Module], object] | None = None,
     ) -> None:
         self._members = list(members)
         self._targets = targets
@@ -75,6 +108,9 @@ class ModuleSubject:
         self._loss = loss
         self._inputs = inputs
         self._rows = rows
+        self._update = update
+        self._init = reinitialise if init is None else init
+        self.critic_lr = critic_lr
         self.act_dim = act_dim
         self.critics = ("online",)
         self.networks = ("online",) if policy is None else ("online", "actor")
@@ -117,6 +153,20 @@ class ModuleSubject:
     def action(self, obs: Tensor) -> Tensor:
         """See `Subject`."""
         return self._actor().action(obs)
+
+    @torch.no_grad()
+    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor] | None:
+        """See `Subject`."""
+        gaussian = self._actor().gaussian
+        return None if gaussian is None else gaussian(obs)
+
+    @torch.no_grad()
+    def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
+        """See `Subject`."""
+        gaussian = self.policy(obs)
+        if gaussian is None:
+            return obs.new_full((len(obs),), torch.nan)
+        return squashed_log_density(*gaussian, action)
 
     @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
@@ -183,6 +233,35 @@ class ModuleSubject:
             values.append(torch.func.functional_call(member, own, inputs))
         return self._stack(values)
 
+    def loss(
+        self, critic: str, params: Mapping[str, Tensor], batch: Transitions, noise: Tensor
+    ) -> Tensor:
+        """See `Subject`."""
+        target = self._target(batch, noise)
+        return self._loss(self.evaluate(critic, params, batch.obs, batch.action), target)
+
+    def updated(self, batch: Transitions, noise: Tensor) -> Subject | None:
+        """See `Subject`: only whoever trains the modules knows how."""
+        return None if self._update is None else self._update(batch, noise)
+
+    def critic_loss(self, critic: str, values: Tensor, target: Tensor) -> Tensor:
+        """See `Subject`."""
+        return self._loss(values, target)
+
+    def fresh(self, critic: str, rng: np.random.Generator) -> dict[str, Tensor]:
+        """See `Subject`."""
+        copies = [copy.deepcopy(member).cpu() for member in self._members]
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(int(rng.integers(2**63)))
+            for member in copies:
+                self._init(member)
+        live = self.parameters(critic)
+        return {
+            f"{index}.{name}": tensor.detach().to(live[f"{index}.{name}"])
+            for index, member in enumerate(copies)
+            for name, tensor in member.named_parameters()
+        }
+
     def _network_loss(
         self, network: str, batch: Transitions, noise: Tensor
     ) -> Callable[[], Tensor]:
@@ -211,7 +290,7 @@ class ModuleSubject:
     def _actor(self) -> Policy:
         if self._policy is None:
             raise UserError(
-                "no policy was given: pass `policy`, or leave churn, overestimation out"
+                "no policy was given: pass `policy`, or leave churn, offpolicy, overestimation out"
             )
         require_deterministic(self._policy.module)
         return self._policy

@@ -44,9 +44,17 @@ def subject_of(model: OffPolicyAlgorithm) -> ModuleSubject:
         raise UserError("probes cannot repeat gSDE exploration noise: use use_sde=False")
     members = model.critic.q_networks
     act_dim = int(np.prod(model.action_space.shape))
+
+    def critic_lr() -> float:
+        return float(model.critic.optimizer.param_groups[0]["lr"])
+
     if isinstance(model, TD3):
         return ModuleSubject(
-            members, lambda b, n: _td3_target(model, b, n), act_dim, policy=_td3_policy(model)
+            members,
+            lambda batch, noise: _td3_target(model, batch, noise),
+            act_dim,
+            policy=_td3_policy(model),
+            critic_lr=critic_lr,
         )
     return ModuleSubject(
         members,
@@ -54,6 +62,7 @@ def subject_of(model: OffPolicyAlgorithm) -> ModuleSubject:
         act_dim,
         policy=_sac_policy(model),
         loss=lambda values, target: 0.5 * squared_error(values, target),
+        critic_lr=critic_lr,
     )
 
 
@@ -96,7 +105,11 @@ def _sac_policy(model: SAC) -> Policy:
     def bonus(obs: Tensor, noise: Tensor) -> Tensor:
         return -_temperature(model) * _sac_action(model, obs, noise)[1]
 
-    return Policy(model.actor, action, loss, bonus)
+    def gaussian(obs: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_std, _ = model.actor.get_action_dist_params(obs)
+        return mean, log_std
+
+    return Policy(model.actor, action, loss, bonus, gaussian)
 
 
 def _sac_action(model: SAC, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

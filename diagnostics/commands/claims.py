@@ -16,7 +16,7 @@ import pandas as pd
 from diagnostics.claims import CLAIMS, Claim
 from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError
-from diagnostics.evidence import evidence, verdict
+from diagnostics.evidence import evidence, left_out, verdict
 from fog.cli.parser import Parser
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
@@ -40,6 +40,11 @@ def command(argv: Sequence[str]) -> int:
     parts = [(claim, found[found["claim"] == claim.name]) for claim in CLAIMS]
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show(parts) + "\n")
+    if aside := left_out(runs):
+        sys.stderr.write(
+            f"left out: {len(aside)} runs of CUER with cuer_quota step, not the default reading; "
+            "see docs/replay.md\n"
+        )
     sys.stderr.writelines(problem_lines(runs))
     if options.figures is not None:
         _draw(found, options.figures, [str(run.path) for run in runs.files])

@@ -16,7 +16,7 @@ from diagnostics.plots.layout import (
     small_print,
     step_axis,
 )
-from diagnostics.plots.style import COLOURS, styled
+from diagnostics.plots.style import COLOURS, CYCLE, styled
 
 Plot = tuple[Figure, pd.DataFrame]
 
@@ -75,6 +75,57 @@ def run_overview(
         small_print(figure, "One run, one seed: no intervals.")
     columns = ["quantity", "env_step", "value"]
     return figure, pd.concat(tables) if tables else pd.DataFrame(columns=columns)
+
+
+_INSIDE = (
+    ("rank", "rank of the critic's features", False),
+    ("positive", "share of outputs above 0", False),
+    ("effective_lr", "one update / norm of weights", True),
+    ("birth_distance", "distance to weights at birth", False),
+    ("update_churn", "churn of one update", True),
+    ("disagreement", "|Q1 - Q2| / std of Q", True),
+)
+_NETWORKS = {"online": "blue", "offline": "orange", "value": "green", "actor": "purple"}
+
+
+def run_inside(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot:
+    """Six panels over training of what probes saw inside the networks.
+
+    Args:
+        table: What `diagnostics.internals.curves_inside` returned.
+        events: The run's events.
+        title: Headline.
+    """
+    with styled():
+        figure, axes = panels(6, columns=3, width=3.7, height=2.9)
+        handles: list[Line2D] = []
+        for panel, (quantity, text, log) in zip(axes, _INSIDE, strict=True):
+            panel.set_ylabel(text)
+            rows = table[(table["quantity"] == quantity) & table["value"].notna()]
+            if rows.empty:
+                empty(panel, "not recorded")
+                continue
+            for k, (name, line) in enumerate(rows.groupby("line", sort=False)):
+                colour = COLOURS[_NETWORKS.get(str(name), CYCLE[k])]
+                # A lone measurement has no line: it needs a dot to be seen.
+                marker = "o" if len(line) == 1 else ""
+                panel.plot(
+                    line["env_step"], line["value"], color=colour, lw=1.3, marker=marker, ms=4,
+                    label=str(name).replace("_", " "),
+                )  # fmt: skip
+            if log and (rows["value"] > 0).all():
+                log_axis(panel)
+            handles = mark_events(panel, events) or handles
+            panel.set_xlim(left=0)
+            step_axis(panel, "environment step" if panel in axes[3:] else "")
+            panel.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=7.5)
+        crown(figure, title, handles)
+        small_print(
+            figure,
+            "One run, one seed: no intervals. Ranks, churn and disagreement are the online "
+            "critic's; docs/probes.md says what each can and cannot tell.",
+        )
+    return figure, table
 
 
 def _rows(quantity: str, steps: pd.Index | pd.Series, values: pd.Series) -> pd.DataFrame:

@@ -153,7 +153,7 @@ def _missing(grid: LossGrid) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
 
 
 def _mark(axes: Axes, events: pd.DataFrame) -> list[Line2D]:
-    """Resets as dashed lines through the map; expansions as red marks on its upper edge."""
+    """Resets and priming as lines through the map; expansions as red marks on its upper edge."""
     handles = mark_events(axes, events, expansions=False, colour="#FFFFFF")
     for handle in handles:
         # White on the map, grey in the legend, where white would vanish.

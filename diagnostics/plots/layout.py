@@ -73,12 +73,15 @@ def event_steps(events: pd.DataFrame, kind: str) -> list[float]:
 def mark_events(
     axes: Axes, events: pd.DataFrame, *, expansions: bool = True, colour: str = RESET_COLOUR
 ) -> list[Line2D]:
-    """Draw resets as dashed lines, expansions as solid red ones; return legend entries for both."""
+    """Draw resets dashed, priming dotted, expansions solid and red; return their legend entries."""
     handles = []
-    for step in event_steps(events, "reset"):
-        axes.axvline(step, color=colour, lw=0.8, ls=(0, (4, 3)), zorder=1.5)
-    if event_steps(events, "reset"):
-        handles.append(Line2D([], [], color=colour, lw=0.8, ls=(0, (4, 3)), label="reset"))
+    for kind, dashes in (("reset", (4, 3)), ("priming", (1, 1.5))):
+        style: dict[str, Any] = {"color": colour, "lw": 0.8, "ls": (0, dashes)}
+        steps = event_steps(events, kind)
+        for step in steps:
+            axes.axvline(step, zorder=1.5, **style)
+        if steps:
+            handles.append(Line2D([], [], label=kind, **style))
     if expansions and event_steps(events, "expansion"):
         for step in event_steps(events, "expansion"):
             axes.axvline(step, color=EXPANSION_COLOUR, lw=0.8, alpha=0.7, zorder=1.5)

@@ -31,6 +31,16 @@ _VARIANTS: dict[str, tuple[str, str]] = {
     "fog-utd2": ("FoG, no resets, replay ratio 2", "amber"),
     "fog-sac-utd2": ("FoG-SAC, replay ratio 2", "green"),
     "fog-ne": ("FoG from an MLP, no resets, replay ratio 2", "purple"),
+    "plain-sac": ("plain SAC", "blue"),
+    "plain-sac-reset": ("plain SAC, resets", "sky"),
+    "plain-sac-decay": ("plain SAC, ER decay", "amber"),
+    "plain-sac-reset-decay": ("plain SAC, resets and ER decay", "green"),
+    "plain-sac-grow": ("plain SAC, growing", "orange"),
+    "norm-sac": ("LayerNorm SAC", "purple"),
+    "norm-sac-reset": ("LayerNorm SAC, resets", "sky"),
+    "norm-sac-decay": ("LayerNorm SAC, ER decay", "amber"),
+    "norm-sac-reset-decay": ("LayerNorm SAC, resets and ER decay", "green"),
+    "norm-sac-grow": ("LayerNorm SAC, growing", "orange"),
 }
 _STROKES = ("-", "--", ":", "-.")
 _SPARE = ("purple", "grey", "green", "sky", "amber", "blue", "orange")

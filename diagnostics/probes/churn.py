@@ -1,4 +1,7 @@
-"""Churn: how much the policy and Q move between two measurements on states that stay the same."""
+"""Churn: how much the policy and Q move on states that stay the same.
+
+Between two measurements, thousands of updates apart, and by a single update.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, at_least_one, record, sample
-from fog.events import Change, Probe, Update, View
+from diagnostics.probes.common import (
+    MEASUREMENTS_PER_WINDOW,
+    Cadence,
+    at_least_one,
+    one_update,
+    record,
+    sample,
+)
+from fog.events import Change, Outline, Probe, ProbeCost, Subject, Update, View
 
 FloatArray = NDArray[np.float32]
 
@@ -19,6 +30,9 @@ class Churn(Probe):
 
     The batch stays for a window and is then drawn anew, because states of the warm-up say little
     about an agent that has long left them. Both sides of a comparison always use the same batch.
+
+    Churn of one update compares the agent with a copy of it after one more update, on a batch of
+    training's size from the probe's own stream, optimisers and all.
 
     Args:
         batch: transitions in the probe batch.
@@ -36,6 +50,13 @@ class Churn(Probe):
         self._changes = 0
         self._arrays: dict[str, FloatArray] = {}
 
+    def cost(self, run: Outline) -> ProbeCost:
+        """Outputs before and after, and an update; what the networks said is kept."""
+        times = run.measurements(self._cadence.per_window)
+        flops = 3 * self._size * run.value_flops + run.batch_size * run.update_flops
+        kept = 4 * self._size * (run.obs_dim + 2 * run.act_dim + 1)
+        return ProbeCost(times * flops, 2 * times, state_bytes=kept)
+
     def on_change(self, view: View, event: Change) -> None:
         """Count resets and expansions: an interval that holds one shows it and not learning."""
         self._changes += event.phase == "after"
@@ -52,33 +73,42 @@ class Churn(Probe):
             self._arrays["obs"] = batch.obs.cpu().numpy().copy()
             self._arrays["action"] = batch.action.cpu().numpy().copy()
             self._window, self._number = window, self._number + 1
-        self._arrays["policy"], self._arrays["q"] = self._outputs(view)
+        self._arrays["policy"], self._arrays["q"] = self._outputs(view.subject)
         self._updates, self._changes = view.updates, 0
+        after = one_update(view)
+        if after is not None:
+            self._one_update(view, after)
 
-    def _outputs(self, view: View) -> tuple[FloatArray, FloatArray]:
-        subject = view.subject
-        obs = torch.from_numpy(self._arrays["obs"]).to(subject.device)
-        action = torch.from_numpy(self._arrays["action"]).to(subject.device)
+    def _outputs(self, subject: Subject) -> tuple[FloatArray, FloatArray]:
+        obs, action = self._on(subject, "obs"), self._on(subject, "action")
         q = subject.q_values(subject.critics[0], obs, action).mean(dim=0)
         return subject.action(obs).cpu().numpy(), q.cpu().numpy()
 
+    def _on(self, subject: Subject, name: str) -> Tensor:
+        return torch.from_numpy(self._arrays[name]).to(subject.device)
+
     def _compare(self, view: View) -> None:
-        policy, q = self._outputs(view)
+        times = {"updates": [view.updates - self._updates], "changes": [self._changes]}
+        moved = self._moved(view.subject)
+        record(view, "churn", {"batch": [self._number], **times, **moved})
+
+    def _one_update(self, view: View, after: Subject) -> None:
+        obs = self._on(view.subject, "obs")
+        kl = _kl(view.subject.policy(obs), after.policy(obs))
+        columns = {"batch": [self._number], "policy_kl": [kl], **self._moved(after)}
+        record(view, "update_churn", columns)
+
+    def _moved(self, subject: Subject) -> dict[str, list[float]]:
+        """How far outputs of the subject are from those remembered, on the probe batch."""
+        policy, q = self._outputs(subject)
         before = self._arrays["q"].astype(np.float64)
         moved = np.linalg.norm(policy.astype(np.float64) - self._arrays["policy"], axis=1)
         q_churn, spread = np.abs(q - before).mean(), before.std()
-        record(
-            view,
-            "churn",
-            {
-                "batch": [self._number],
-                "updates": [view.updates - self._updates],
-                "changes": [self._changes],
-                "policy_churn": [moved.mean()],
-                "q_churn": [q_churn],
-                "q_churn_scaled": [q_churn / spread if spread > 0 else np.nan],
-            },
-        )
+        return {
+            "policy_churn": [moved.mean()],
+            "q_churn": [q_churn],
+            "q_churn_scaled": [q_churn / spread if spread > 0 else np.nan],
+        }
 
     def state(self) -> dict[str, Any]:
         """The probe batch and what the networks said about it."""
@@ -92,3 +122,15 @@ class Churn(Probe):
         for name, value in state.items():
             if name not in self._arrays:
                 setattr(self, name, value)
+
+
+def _kl(old: tuple[Tensor, Tensor] | None, new: tuple[Tensor, Tensor] | None) -> float:
+    """Mean over states of KL(old || new); squashing both alike does not change it."""
+    if old is None or new is None:
+        return np.nan
+    mean, log_std = (tensor.double() for tensor in old)
+    other, other_log_std = (tensor.double() for tensor in new)
+    variance = (2 * (log_std - other_log_std)).exp()
+    distance = (mean - other).square() * (-2 * other_log_std).exp()
+    kl = other_log_std - log_std + 0.5 * (variance + distance - 1)
+    return kl.sum(dim=-1).mean().item()

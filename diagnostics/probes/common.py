@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from diagnostics import schema
-from fog.events import Transitions, View
+from fog.events import Subject, TransitionBatch, Transitions, View
 
 MEASUREMENTS_PER_WINDOW = 20
 """Cadence of the cheap probes: every 5k steps at the paper's scale, as often as evaluations."""
@@ -45,6 +45,47 @@ def sample(view: View, size: int) -> Transitions:
     return view.replay.take(sample_ids(view, size))
 
 
+def stored_windows(view: View) -> NDArray[np.int64]:
+    """Insertion windows of which something is stored, oldest first; none if nothing is."""
+    added, width = view.replay.added, view.facts.window_steps
+    return np.arange((added - view.replay.size) // width, -(-added // width))
+
+
+def sample_window(view: View, window: int, size: int) -> NDArray[np.int64]:
+    """`size` different stored transitions of one insertion window; all of it if it has fewer."""
+    added, width = view.replay.added, view.facts.window_steps
+    start = max(window * width, added - view.replay.size)
+    end = min((window + 1) * width, added)
+    if end - start <= size:
+        return np.arange(start, end)
+    return np.sort(start + view.rng.choice(end - start, size, replace=False))
+
+
+def rows_of(batch: Transitions, rows: slice | NDArray[np.int64]) -> TransitionBatch:
+    """Some rows of a batch."""
+    columns = (batch.obs, batch.action, batch.reward, batch.bootstrap, batch.next_obs)
+    return TransitionBatch(*(column[rows] for column in columns))
+
+
+def window_ids(view: View, size: int) -> list[tuple[int, NDArray[np.int64]]]:
+    """`sample_window` of every stored window, oldest first."""
+    return [
+        (int(window), sample_window(view, int(window), size)) for window in stored_windows(view)
+    ]
+
+
+def one_update(view: View) -> Subject | None:
+    """The agent after one more update, on a batch of training's size that the probe draws.
+
+    The batch is uniform, as every sample of a probe is. None where the subject cannot say.
+    """
+    batch = sample(view, view.facts.batch_size)
+    rows = len(batch.reward)
+    shape = (2, rows, view.subject.act_dim)
+    drawn = torch.from_numpy(view.rng.standard_normal(shape, dtype=np.float32))
+    return view.subject.updated(batch, drawn.to(view.subject.device))
+
+
 def at_least_one(value: int, name: str) -> int:
     """A probe's setting, checked before training starts."""
     if value < 1:
@@ -56,7 +97,7 @@ class Cadence:
     """Due at the first update, and then in each new stretch of `window / per_window` steps."""
 
     def __init__(self, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        self._per_window = at_least_one(per_window, "per_window")
+        self.per_window = at_least_one(per_window, "per_window")
         self.next = 0
         """Environment step from which the next measurement is due; belongs into the state."""
 
@@ -65,6 +106,6 @@ class Cadence:
         step = view.env_step
         if step < self.next:
             return False
-        every = max(1, view.facts.window_steps // self._per_window)
+        every = max(1, view.facts.window_steps // self.per_window)
         self.next = (step // every + 1) * every
         return True

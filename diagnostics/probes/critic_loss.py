@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diagnostics.probes.common import noise, record
-from fog.events import Loss, Probe, View
+from fog.events import Loss, Outline, Probe, ProbeCost, View
 
 Moments = NDArray[np.float64]
 
@@ -28,6 +28,13 @@ class CriticLoss(Probe):
 
     def __init__(self, raw: bool = False) -> None:
         self._raw = raw
+
+    def cost(self, run: Outline) -> ProbeCost:
+        """One pass over the buffer for each window, a file for each network."""
+        rows = sum(run.stored(step) for step in run.windows)
+        files = run.fitted * len(run.windows)
+        raw = 4 * run.fitted * rows if self._raw else 0
+        return ProbeCost(rows * run.loss_flops, (1 + self._raw) * files, raw)
 
     def on_window(self, view: View) -> None:
         """Measure; a reset or an expansion after the last update of this step comes afterwards."""

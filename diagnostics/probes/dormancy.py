@@ -14,7 +14,7 @@ from diagnostics.probes.common import (
     record,
     sample,
 )
-from fog.events import Change, Probe, Update, View
+from fog.events import Change, Outline, Probe, ProbeCost, Update, View
 
 
 class Dormancy(Probe):
@@ -38,6 +38,12 @@ class Dormancy(Probe):
         self._cadence = Cadence(per_window)
         self._before: dict[str, Any] = {}
 
+    def cost(self, run: Outline) -> ProbeCost:
+        """Targets for each fitted network and gradients of all; two numbers for each neuron."""
+        times = run.measurements(self._cadence.per_window) + 2 * run.changes
+        each = run.fitted * run.loss_flops + 0.75 * run.update_flops
+        return ProbeCost(times * self._batch * each, times, times * 8 * run.neurons)
+
     def on_update(self, view: View, event: Update) -> None:
         """Measure if due."""
         if self._cadence.due(view):
@@ -55,7 +61,8 @@ class Dormancy(Probe):
         subject = view.subject
         batch = sample(view, self._batch)
         rows: dict[str, list[Any]] = {
-            name: [] for name in ("network", "layer", "member", "activation", "gradient")
+            name: []
+            for name in ("network", "layer", "member", "activation", "gradient", "positive")
         }
         for network in subject.networks:
             found = subject.hidden(network, batch, noise(view, len(batch.reward)))
@@ -67,6 +74,7 @@ class Dormancy(Probe):
                 rows["member"] += range(len(outputs))
                 rows["activation"] += list(outputs)
                 rows["gradient"] += list(gradients)
+                rows["positive"] += (hidden.output > 0).double().mean(dim=(1, 2)).tolist()
         record(view, "dormancy", {"phase": np.repeat(phase, len(rows["layer"])), **rows})
 
     def state(self) -> dict[str, Any]:

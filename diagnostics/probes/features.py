@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from diagnostics.probes.common import noise, record, sample_ids
-from fog.events import Change, Probe, Update, View
+from fog.events import Change, Outline, Probe, ProbeCost, Update, View
 
 
 class Features(Probe):
@@ -29,6 +29,12 @@ class Features(Probe):
         self._size = size
         self._at = sorted(at)
         self._taken = 0
+
+    def cost(self, run: Outline) -> ProbeCost:
+        """Losses, features and Q of each snapshot's transitions; features are what is large."""
+        rows = sum(min(self._size, run.stored(round(at * run.steps))) for at in self._at)
+        flops = rows * (run.loss_flops + 2 * run.value_flops)
+        return ProbeCost(flops, len(self._at), rows * (4 * run.width + 20))
 
     def on_update(self, view: View, event: Update) -> None:
         """Take a snapshot when one is due."""

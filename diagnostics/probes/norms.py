@@ -1,11 +1,13 @@
-"""Norms of parameters, gradients and features of every network."""
+"""Norms of parameters, gradients, updates and features: of every network, and of its tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from diagnostics.probes.common import (
@@ -13,14 +15,21 @@ from diagnostics.probes.common import (
     Cadence,
     at_least_one,
     noise,
+    one_update,
     record,
     sample,
 )
-from fog.events import Probe, Update, View
+from fog.events import Change, Outline, Probe, ProbeCost, Subject, Update, View
+
+_BIRTH = "birth/"
 
 
 class Norms(Probe):
     """Euclidean norms; the twins of a critic count as one network.
+
+    By layer also what one update changes, and how far parameters are from where they were born:
+    at the start, at a reset, and at the expansion that added them. What one update changes comes
+    from a copy of the agent, see `fog.events.Subject.updated`.
 
     Args:
         batch: transitions over which the loss of the gradient, and feature norms, are averaged.
@@ -32,35 +41,115 @@ class Norms(Probe):
     def __init__(self, batch: int = 1024, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
         self._batch = at_least_one(batch, "batch")
         self._cadence = Cadence(per_window)
+        self._births: dict[str, NDArray[Any]] = {}
+        self._born: dict[str, int] = {}
+
+    def cost(self, run: Outline) -> ProbeCost:
+        """Targets and gradients of all networks, an update; a copy of every parameter is kept."""
+        times = run.measurements(self._cadence.per_window)
+        each = run.fitted * run.loss_flops + 1.25 * run.update_flops
+        flops = self._batch * each + run.batch_size * run.update_flops
+        numbers = 50 * times * run.tensors
+        return ProbeCost(times * flops, 2 * times, numbers, 4 * run.parameters + 300 * run.tensors)
+
+    def on_start(self, view: View) -> None:
+        """Remember where parameters start, unless a checkpoint has told."""
+        self._remember(view)
+
+    def on_change(self, view: View, event: Change) -> None:
+        """After a reset everything is born anew; after an expansion only what it added."""
+        if event.phase == "before":
+            return
+        if event.kind == "reset":
+            self._births.clear()
+        self._remember(view)
 
     def on_update(self, view: View, event: Update) -> None:
         """Measure if due."""
         if not self._cadence.due(view):
             return
+        self._remember(view)
         subject, batch = view.subject, sample(view, self._batch)
-        rows = []
+        networks: list[dict[str, Any]] = []
+        gradients: dict[str, Mapping[str, Tensor]] = {}
         for network in subject.networks:
             parameters = subject.parameters(network).values()
             drawn = noise(view, len(batch.reward))
             features = subject.features(network, batch.obs, batch.action)
-            rows.append(
+            gradients[network] = subject.gradients(network, batch, drawn)
+            networks.append(
                 {
                     "network": network,
                     "parameters": sum(tensor.numel() for tensor in parameters),
                     "parameter_norm": _norm(parameters),
-                    "gradient_norm": _norm(subject.gradients(network, batch, drawn).values()),
+                    "gradient_norm": _norm(gradients[network].values()),
                     "feature_norm": features.double().norm(dim=-1).mean().item(),
                 }
             )
-        record(view, "norms", {name: [row[name] for row in rows] for name in rows[0]})
+        after = one_update(view)
+        tensors = [
+            row
+            for network in subject.networks
+            for row in self._layers(subject, network, gradients[network], after)
+        ]
+        for table, rows in (("norms", networks), ("layer_norms", tensors)):
+            record(view, table, {name: [row[name] for row in rows] for name in rows[0]})
+
+    def _layers(
+        self,
+        subject: Subject,
+        network: str,
+        gradients: Mapping[str, Tensor],
+        after: Subject | None,
+    ) -> Iterable[dict[str, Any]]:
+        """A row for every weight, bias and so on."""
+        moved = None if after is None else after.parameters(network)
+        for name, tensor in subject.parameters(network).items():
+            layer, _, parameter = name.rpartition(".")
+            key = f"{network}/{name}"
+            birth = torch.from_numpy(self._births[key]).to(tensor.device)
+            norm, gradient = _norm([tensor]), _norm([gradients[name]])
+            update = np.nan if moved is None else _distance(moved[name], tensor)
+            yield {
+                "network": network,
+                "layer": layer,
+                "parameter": parameter,
+                "size": tensor.numel(),
+                "norm": norm,
+                "gradient_norm": gradient,
+                "update_norm": update,
+                "gradient_ratio": gradient / norm if norm > 0 else np.nan,
+                "effective_lr": update / norm if norm > 0 else np.nan,
+                "birth_distance": _distance(tensor, birth),
+                "born": self._born[key],
+            }
+
+    def _remember(self, view: View) -> None:
+        """Copy what is new: a name that was not there, or one of another shape."""
+        known, born = self._births, self._born
+        self._births, self._born = {}, {}
+        for network in view.subject.networks:
+            for name, tensor in view.subject.parameters(network).items():
+                key = f"{network}/{name}"
+                old = key in known and known[key].shape == tuple(tensor.shape)
+                self._births[key] = known[key] if old else tensor.detach().cpu().numpy().copy()
+                self._born[key] = born[key] if old else view.env_step
 
     def state(self) -> dict[str, Any]:
-        """When to measure next."""
-        return {"next": self._cadence.next}
+        """When to measure next, and every parameter as it was born."""
+        births = {_BIRTH + key: array for key, array in self._births.items()}
+        return {"next": self._cadence.next, "born": self._born, **births}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore it."""
         self._cadence.next = state["next"]
+        self._born = state.get("born", {})
+        names = (name for name in state if name.startswith(_BIRTH))
+        self._births = {name.removeprefix(_BIRTH): state[name] for name in names}
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    return _norm([one.detach().double() - other.detach().double()])
 
 
 def _norm(tensors: Iterable[Tensor]) -> float:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from diagnostics.probes.common import noise, record
-from fog.events import Episode, Probe, View
+from fog.events import Episode, Outline, Probe, ProbeCost, View
 
 FloatArray = NDArray[np.float64]
 
@@ -36,6 +36,11 @@ class Overestimation(Probe):
     """
 
     name = "overestimation"
+
+    def cost(self, run: Outline) -> ProbeCost:
+        """The policy and the twins on every state of every evaluation."""
+        rows = run.evaluations * run.evaluated
+        return ProbeCost(rows * run.value_flops, run.evaluations)
 
     def on_evaluation(self, view: View, episodes: list[Episode]) -> None:
         """Compare."""

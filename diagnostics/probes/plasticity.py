@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from diagnostics.probes.common import at_least_one, record, sample
-from fog.events import Probe, View
+from fog.events import Outline, Probe, ProbeCost, View
 
 Params = dict[str, Tensor]
 
@@ -36,6 +36,11 @@ class Plasticity(Probe):
         self._batch = at_least_one(batch, "batch")
         self._steps = steps
         self._lr = lr
+
+    def cost(self, run: Outline) -> ProbeCost:
+        """Forward and backward through the critics, about half of an update, in every step."""
+        rows = len(run.windows) * (self._steps + 1) * self._batch
+        return ProbeCost(0.48 * rows * run.update_flops, len(run.windows))
 
     def on_window(self, view: View) -> None:
         """Measure."""

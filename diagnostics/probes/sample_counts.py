@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 
 from diagnostics.expectation import count_moments, goodness_of_fit
 from diagnostics.probes.common import record
-from fog.events import Probe, Update, View
+from fog.events import Outline, Probe, ProbeCost, Update, View
 
 _KNOWN = ("uniform", "decay")
+
+_COUNT_BYTES = 2.0
+"""Of one transition's draw count after compression."""
 
 
 class SampleCounts(Probe):
@@ -33,6 +36,15 @@ class SampleCounts(Probe):
         self._bins = bins
         self._full = full
         self._draws: NDArray[np.int64] = np.zeros(1024, np.int64)
+
+    def cost(self, run: Outline) -> ProbeCost:
+        """No products; every transition's count in each snapshot, and a history of draws."""
+        counts = round(_COUNT_BYTES * sum(run.windows)) if self._full else 0
+        history = 1024
+        while history < run.steps:
+            history *= 2
+        # The bins take as much as a file more.
+        return ProbeCost(0, (3 + self._full) * len(run.windows), counts, 8 * history)
 
     def on_update(self, view: View, event: Update) -> None:
         """Remember how many were drawn while how many had been added."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from diagnostics.probes.common import noise, record
-from fog.events import Episode, Probe, TransitionBatch, View
+from fog.events import Episode, Outline, Probe, ProbeCost, TransitionBatch, View
 
 
 class Validation(Probe):
@@ -20,6 +20,11 @@ class Validation(Probe):
     """
 
     name = "validation"
+
+    def cost(self, run: Outline) -> ProbeCost:
+        """The losses of every transition of every evaluation."""
+        rows = run.evaluations * run.evaluated
+        return ProbeCost(rows * run.loss_flops, run.evaluations)
 
     def on_evaluation(self, view: View, episodes: list[Episode]) -> None:
         """Measure."""

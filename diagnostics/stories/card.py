@@ -7,7 +7,9 @@ from dataclasses import replace
 import pandas as pd
 
 from diagnostics.errors import AnalysisError
-from diagnostics.plots.card import Plot, run_overview
+from diagnostics.internals import curves_inside
+from diagnostics.plots import age
+from diagnostics.plots.card import Plot, run_inside, run_overview
 from diagnostics.plots.curves import curves
 from diagnostics.plots.names import label as paper_name
 from diagnostics.stories.ablations import measured_ratios
@@ -116,6 +118,38 @@ def dormancy(page: Page, *, score: str, tau: float = 0.1) -> Plot:
         expansions=True,
         remark=f" Dormant ({score}): score at most {tau:g} of its layer's mean.",
     )
+
+
+_INSIDE = ("srank", "dormancy", "layer_norms", "update_churn", "disagreement")
+
+
+def inside(page: Page) -> Plot:
+    """Ranks, activity, step sizes, churn and disagreement over training."""
+    tables = {name: page.runs.table(name) for name in _INSIDE}
+    if all(table.empty for table in tables.values()):
+        probes = "srank,dormancy,norms,churn,disagreement"
+        raise MissingDataError(f"the run has none of these tables: train with `--probes {probes}`")
+    return run_inside(curves_inside(**tables), page.runs.events, title="Inside the networks")
+
+
+def warmstart(page: Page) -> Plot:
+    """Today's critic against a fresh one on the newest data."""
+    page.main_task("warmstart")
+    title = "Is new data still learned as well as by a fresh critic?"
+    return age.warm_start(page.runs.warmstart, page.runs.events, title=title)
+
+
+def offpolicy(page: Page) -> Plot:
+    """How far the policy has moved from what is stored."""
+    page.main_task("offpolicy")
+    return age.off_policy(page.runs.offpolicy, title="How old is too old?")
+
+
+def interference(page: Page) -> Plot:
+    """Whether old and new data pull the critic the same way."""
+    page.main_task("interference")
+    tables = (page.runs.interference, page.runs.table("interference_rank"), page.runs.events)
+    return age.interference(*tables, title="Do old and new data pull the critic the same way?")
 
 
 def _text(value: object) -> str:

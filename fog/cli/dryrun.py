@@ -16,7 +16,7 @@ from fog.schedule import UpdateSchedule, timeline
 def describe(config: Config) -> str:
     """Settings, timeline, parameter counts and memory of a run, as text."""
     device = device_of(config)
-    env = envs.make(config.run.task, config.run.seed)
+    env = envs.make(config.run.known_task(), config.run.seed)
     obs_dim, act_dim = flatdim(env.observation_space), flatdim(env.action_space)
     env.close()
     return "\n\n".join(
@@ -32,7 +32,7 @@ def describe(config: Config) -> str:
 
 def _lifecycle(config: Config) -> str:
     plan = timeline(config)
-    updates = UpdateSchedule(config.agent.replay_ratio, config.run.warmup_steps)
+    updates = UpdateSchedule.from_config(config)
     lines = [f"lifecycle ({updates.total(config.run.steps)} updates in all):"]
     lines += [
         f"  step {event.env_step:>8}  {event.kind:<9}  {event.detail}" for event in plan.events

@@ -10,7 +10,7 @@ from typing import Any
 from fog.cli.parser import Parser
 from fog.cli.table import render
 from fog.options import unknown
-from fog.tasks import BRO_RESETS, DEFAULT_RESETS, GROUPS, registry
+from fog.tasks import DEFAULT_RESETS, GROUPS, registry
 from fog.variants import VARIANTS, differences
 
 
@@ -39,7 +39,7 @@ def tasks(argv: Sequence[str]) -> int:
             task.name,
             task.group,
             short(task.steps),
-            "BRO's" if task.reset_steps == BRO_RESETS else "default",
+            "default" if task.reset_steps == DEFAULT_RESETS else _resets(task.reset_steps),
             f"{task.pessimism:g}",
             task.metric,
             *(f"{task.paper_scores[name].mean:.2f}" for name in ("FoG", "BRO", "SimBa", "TD-MPC2")),
@@ -51,9 +51,12 @@ def tasks(argv: Sequence[str]) -> int:
     print(render(header, rows, right=frozenset({2, 4, 6, 7, 8, 9})))
     print(f"\n{len(rows)} tasks. * as printed in the paper, mean of 3 seeds. Beyond these: gym:ID,")
     print("dmc:domain-task, mw:task, hb:id, for example gym:Pendulum-v1 or dmc:cheetah-run.")
-    for name, resets in (("default", DEFAULT_RESETS), ("BRO's", BRO_RESETS)):
-        print(f"Resets {name}: {' '.join(short(at) for at in resets)}.")
+    print(f"Resets by default: {_resets(DEFAULT_RESETS)}.")
     return 0
+
+
+def _resets(steps: Sequence[int]) -> str:
+    return " ".join(short(at) for at in steps)
 
 
 def _task_record(task: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from fog.agents.update import metric_names
 from fog.checkpoint import KEPT
 from fog.config import Config
 from fog.cost.memory import FLOAT, ring_bytes, state_bytes
-from fog.cost.probes import PROBES, attached, probe_bytes
+from fog.cost.probes import attached, probe_costs, probe_state_bytes, table_bytes
 from fog.cost.work import Work
 from fog.records.sizes import NetworkSpec
 
@@ -40,7 +40,7 @@ def checkpoint_bytes(config: Config, work: Work, spec: NetworkSpec, episode_leng
     replay = ring_bytes(kept, spec.obs_dim, spec.act_dim) + FLOAT * work.steps + finals
     if config.replay.sampler in ("per", "cuer"):
         replay += 2 * FLOAT * kept
-    return agent + replay + CHECKPOINT_BYTES + _probe_state_bytes(config, work, spec)
+    return agent + replay + CHECKPOINT_BYTES + probe_state_bytes(config, work, spec)
 
 
 def disk_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
@@ -56,23 +56,11 @@ def disk_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: in
     total += EVENT_BYTES * (work.changes + work.checkpoints)
     if config.runtime.tensorboard:
         total += SCALAR_BYTES * (columns * work.log_rows + 2 * work.evaluations)
-    known = (name for name in names if name in PROBES)
-    return total + sum(probe_bytes(name, config, work, spec) for name in known)
+    probes = probe_costs(config, work, spec, episode_length)
+    return total + sum(table_bytes(cost) for cost in probes)
 
 
 def peak_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
     """The most that the run directory ever holds: a checkpoint more, while it is written."""
     one = checkpoint_bytes(config, work, spec, episode_length)
     return disk_bytes(config, work, spec, episode_length) + one
-
-
-def _probe_state_bytes(config: Config, work: Work, spec: NetworkSpec) -> int:
-    """The two probes that keep more than a counter: a history of draws, a batch."""
-    names = attached(config)
-    history, batch = 1024, 512
-    while history < work.steps:
-        history *= 2
-    total = 8 * history if "sample_counts" in names else 0
-    if "churn" in names:
-        total += FLOAT * batch * (spec.obs_dim + 2 * spec.act_dim + 1)
-    return total

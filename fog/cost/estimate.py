@@ -27,7 +27,7 @@ from fog.cost.calibration import Calibration, Say, kind_of, sampler_of
 from fog.cost.disk import checkpoint_bytes, disk_bytes
 from fog.cost.flops import total_flops
 from fog.cost.memory import run_bytes
-from fog.cost.probes import PROBES, attached, probe_flops
+from fog.cost.probes import attached, probe_costs, unpriced
 from fog.cost.work import Work, work_of
 from fog.device import compiles, device_of
 from fog.records.sizes import NetworkSpec
@@ -116,7 +116,7 @@ def _run(config: Config, known: Calibration) -> RunCost:
     run, work = config.run, work_of(config)
     task = known.tasks[run.task]
     spec = NetworkSpec.from_settings(config.flat(), int(task["obs_dim"]), int(task["act_dim"]))
-    length = int(task["episode_length"] or assumptions.EPISODE_LENGTH)
+    length = -(-int(task["episode_length"] or assumptions.EPISODE_LENGTH) // run.action_repeat)
     compiled = compiles(config, device_of(config))
     suite = known.suites[tasks.get(run.task).suite]
     memory = known.process["bytes"] + suite.get("import_bytes", 0) + task["bytes"]
@@ -146,19 +146,18 @@ def _seconds(
     suite = known.suites[tasks.get(config.run.task).suite]
     saved = checkpoint_bytes(config, work, spec, length)
     usual = max(work.updates, key=lambda depth: work.updates[depth])
-    products = sum(
-        probe_flops(name, config, work, spec, length) for name in attached(config) if name in PROBES
-    )
+    products = sum(cost.flops for cost in probe_costs(config, work, spec, length))
+    step = task["step"] * config.run.action_repeat
     start = known.process["start"] + suite.get("import", 0.0) + task["make"]
     return {
         "start": start + (probes.START_SECONDS if attached(config) else 0.0),
-        "steps": work.steps * task["step"] + (work.steps - work.warmup_steps) * act,
+        "steps": work.steps * step + (work.steps - work.warmup_steps) * act,
         "updates": sum(
             count * (faster * eager[depth] + known.samplers[sampler_of(config)])
             for depth, count in work.updates.items()
         ),
         "compiling": assumptions.compile_seconds(config, work) if compiled else 0.0,
-        "evaluations": work.evaluations * config.run.eval_episodes * length * (task["step"] + act),
+        "evaluations": work.evaluations * config.run.eval_episodes * length * (step + act),
         "probes": products * eager[usual] / by_depth[usual],
         "checkpoints": work.checkpoints
         * (known.checkpoint["fixed"] + saved * known.checkpoint["byte"]),
@@ -183,7 +182,7 @@ def _caveats(configs: Sequence[Config], runs: Sequence[RunCost]) -> list[str]:
         notes.append(
             "compiled runs: speed-up and compile time measured elsewhere, see docs/cost.md"
         )
-    strange = {name for config in configs for name in attached(config)} - PROBES.keys()
+    strange = {name for config in configs for name in unpriced(config)}
     if strange:
         notes.append(
             f"cost of these probes is unknown and counts as 0: {', '.join(sorted(strange))}"

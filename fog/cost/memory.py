@@ -6,11 +6,14 @@ starts (Python, torch, the simulator) is measured and added by `fog.cost.estimat
 
 from __future__ import annotations
 
+from math import ceil
+
 from fog.config import Config
 from fog.cost import probes
 from fog.cost.flops import weights
 from fog.cost.work import Work
 from fog.records.sizes import NetworkSpec
+from fog.schedule import PORTION
 
 FLOAT = 4
 
@@ -18,8 +21,11 @@ KEPT_PER_LAYER = 4
 """Tensors that autograd keeps for each dense layer until its gradient is computed: the layer's
 input, the product, the normalised product and the activation."""
 
+TREES = {"per": 2, "cuer": 1}
+"""Trees of priorities that a sampler keeps: their sums, and for `per` their maximum."""
+
 TREE_BYTES = 8 * 16 / 15
-"""Of a leaf of the sum tree and its share of the nodes above, 16 children to a node."""
+"""Of a leaf of a tree of priorities and its share of the nodes above, 16 children to a node."""
 
 SPARE_BYTES = 25_000_000
 """What torch's and Python's allocators hold beyond the tensors in a short run."""
@@ -38,9 +44,8 @@ def replay_bytes(config: Config, obs_dim: int, act_dim: int) -> int:
     total = FLOAT * config.run.steps
     if config.replay.storage == "memory":
         total += ring_bytes(kept, obs_dim, act_dim)
-    if config.replay.sampler in ("per", "cuer"):
-        total += round(TREE_BYTES * config.replay.capacity)
-    return total
+    trees = TREES.get(config.replay.sampler, 0)
+    return total + round(trees * TREE_BYTES * config.replay.capacity)
 
 
 def ring_bytes(rows: int, obs_dim: int, act_dim: int) -> int:
@@ -65,7 +70,8 @@ def run_bytes(config: Config, work: Work, spec: NetworkSpec, compiled: bool) -> 
     """Everything that training adds to the process."""
     agent, depth = config.agent, work.deepest
     per_transition = 2 * spec.obs_dim + spec.act_dim + 3
-    drawn = max(1, round(agent.replay_ratio)) * agent.batch_size * per_transition
+    most = max(ceil(agent.replay_ratio), config.lifecycle.priming_updates)
+    drawn = min(PORTION, most) * agent.batch_size * per_transition
     return (
         replay_bytes(config, spec.obs_dim, spec.act_dim)
         + state_bytes(spec, depth)
@@ -73,5 +79,6 @@ def run_bytes(config: Config, work: Work, spec: NetworkSpec, compiled: bool) -> 
         + FLOAT * drawn
         + SPARE_BYTES
         + (probes.MEMORY_BYTES if probes.attached(config) else 0)
+        + probes.probe_state_bytes(config, work, spec)
         + (COMPILER_BYTES if compiled else 0)
     )

@@ -1,27 +1,20 @@
-"""What the probes of this project cost: how often they measure, on what, and what they write.
+"""What the probes of a run cost. Each says it of itself: see `fog.events.Probe.cost`.
 
-Probes are plugins that this package cannot import, so the table repeats what docs/probes.md says of
-each. A probe that is not in it, one of yours say, counts as nothing and is named in the estimate.
+A probe that says nothing counts as nothing and is named in the estimate.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import functools
 
 from fog import probing
 from fog.config import Config
 from fog.cost.flops import loss_flops, total_flops, value_flops, weights
 from fog.cost.work import Work
+from fog.events import Probe
+from fog.probecost import Outline, ProbeCost
 from fog.records.sizes import NetworkSpec
 
-When = Literal["window", "cadence", "change", "evaluation", "snapshot"]
-Rows = int | Literal["buffer", "episodes"]
-
-CADENCE = 20
-"""Measurements in each window of a probe with a cadence."""
-SNAPSHOTS = (0.2, 0.4, 0.6, 0.8, 1.0)
-"""When `features` takes its snapshots, as shares of the run."""
 START_SECONDS = 1.2
 """What loading the probes adds to the start of a run."""
 MEMORY_BYTES = 250_000_000
@@ -29,40 +22,6 @@ MEMORY_BYTES = 250_000_000
 measured for all of them at widths 64 and 256 alike."""
 FILE_BYTES = 2_500
 """Of a small Parquet file: mostly its description of the columns."""
-COUNT_BYTES = 2.0
-"""Of one transition's draw count after compression."""
-
-
-@dataclass(frozen=True)
-class ProbeCost:
-    """One probe: when it measures, on how many transitions, and what it computes of each.
-
-    The products are multiples of known ones: all losses without gradients (`losses`), those again
-    for every critic network (`targets`), the online critics and the actor alone (`values`), and
-    an update with its gradients (`updates`). A test compares them with what torch counts.
-    """
-
-    when: tuple[When, ...]
-    rows: Rows
-    losses: float = 0.0
-    targets: float = 0.0
-    values: float = 0.0
-    updates: float = 0.0
-
-
-PROBES = {
-    "churn": ProbeCost(("cadence",), 512, values=2),
-    "critic_loss": ProbeCost(("window",), "buffer", losses=1),
-    "dormancy": ProbeCost(("cadence", "change"), 1024, targets=1, updates=0.75),
-    "features": ProbeCost(("snapshot",), 2000, losses=1, values=2),
-    "norms": ProbeCost(("cadence",), 1024, targets=1, updates=1.25),
-    "overestimation": ProbeCost(("evaluation",), "episodes", values=1),
-    # 51 steps on 256 transitions, forward and backward through the critics.
-    "plasticity": ProbeCost(("window",), 51 * 256, updates=0.48),
-    "sample_counts": ProbeCost(("window",), 0),
-    "srank": ProbeCost(("cadence",), 2048, losses=0.45),
-    "validation": ProbeCost(("evaluation",), "episodes", losses=1),
-}
 
 
 def attached(config: Config) -> list[str]:
@@ -70,57 +29,63 @@ def attached(config: Config) -> list[str]:
     return [spec.partition(":")[0] for spec in probing.chosen(config.run.probes)]
 
 
-def moments(config: Config, work: Work) -> dict[When, int]:
-    """How often each occasion comes."""
-    every = max(1, config.run.window_steps // CADENCE)
-    measured = (work.steps - work.warmup_steps) // every + 1
-    return {
-        "window": len(work.windows),
-        "cadence": measured,
-        "change": 2 * work.changes,
-        "evaluation": work.evaluations,
-        "snapshot": len(SNAPSHOTS),
-    }
+def unpriced(config: Config) -> list[str]:
+    """Names of the probes of a run that do not say what they cost."""
+    return [probe.name for probe in _loaded(config.run.probes) if type(probe).cost is Probe.cost]
 
 
-def probe_flops(
-    name: str, config: Config, work: Work, spec: NetworkSpec, episode_length: int
-) -> float:
-    """FLOPs of a probe over the whole run, at the depth of most updates."""
-    cost, often = PROBES[name], moments(config, work)
-    depth = max(work.updates, key=lambda at: work.updates[at])
-    if cost.rows == "buffer":
-        rows = sum(min(at, config.replay.capacity) for at in work.windows)
-    else:
-        times = sum(often[when] for when in cost.when)
-        each = config.run.eval_episodes * episode_length if cost.rows == "episodes" else cost.rows
-        rows = times * each
-    networks = 3 if spec.offline else 1
-    return rows * (
-        (cost.losses + networks * cost.targets) * loss_flops(spec, depth)
-        + cost.values * value_flops(spec, depth)
-        + cost.updates * total_flops(spec, depth, 1)
+def probe_costs(
+    config: Config, work: Work, spec: NetworkSpec, episode_length: int
+) -> list[ProbeCost]:
+    """What each probe of a run takes over the whole run."""
+    run = outline(config, work, spec, episode_length)
+    return [probe.cost(run) for probe in _loaded(config.run.probes)]
+
+
+def table_bytes(cost: ProbeCost) -> int:
+    """Bytes that a probe writes to its tables."""
+    return FILE_BYTES * cost.files + cost.data_bytes
+
+
+def probe_state_bytes(config: Config, work: Work, spec: NetworkSpec) -> int:
+    """What the probes of a run keep in memory and in every checkpoint."""
+    # No probe keeps anything of evaluations, so the length of their episodes does not matter.
+    return sum(cost.state_bytes for cost in probe_costs(config, work, spec, 1))
+
+
+def outline(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> Outline:
+    """What probes may know of a run before it starts."""
+    usual = max(work.updates, key=lambda depth: work.updates[depth])
+    trees = (spec.critic(work.deepest), spec.value(work.deepest), spec.actor())
+    fitted = 3 if spec.offline else 1
+    # All but the head of each network; V has one member, and SAC none of it.
+    layers = [len(weights(tree)) - 1 for tree in trees]
+    neurons = spec.width * (spec.ensemble * layers[0] + max(0, layers[1]) + layers[2])
+    critics = spec.ensemble // 2
+    return Outline(
+        steps=work.steps,
+        warmup_steps=work.warmup_steps,
+        window_steps=config.run.window_steps,
+        windows=work.windows,
+        changes=work.changes,
+        evaluations=work.evaluations,
+        evaluated=config.run.eval_episodes * episode_length,
+        capacity=config.replay.capacity,
+        batch_size=config.agent.batch_size,
+        obs_dim=spec.obs_dim,
+        act_dim=spec.act_dim,
+        width=spec.width,
+        critics=critics,
+        fitted=fitted,
+        neurons=neurons,
+        parameters=spec.parameters(work.deepest)["trainable"],
+        tensors=critics * len(trees[0]) + len(trees[1]) + len(trees[2]),
+        loss_flops=loss_flops(spec, usual),
+        value_flops=value_flops(spec, usual),
+        update_flops=total_flops(spec, usual, 1),
     )
 
 
-def probe_bytes(name: str, config: Config, work: Work, spec: NetworkSpec) -> int:
-    """Bytes that a probe writes to its tables over the whole run."""
-    cost, often = PROBES[name], moments(config, work)
-    times = sum(often[when] for when in cost.when)
-    fixed = times * FILE_BYTES
-    match name:
-        case "critic_loss":
-            return fixed * (3 if spec.offline else 1)
-        case "dormancy":
-            critics = spec.ensemble + (1 if spec.offline else 0)
-            layers = critics * len(weights(spec.critic(work.deepest))[:-1]) + 2
-            return fixed + times * 8 * layers * spec.width
-        case "features":
-            most = min(cost.rows, config.replay.capacity) if isinstance(cost.rows, int) else 0
-            rows = sum(min(most, round(share * work.steps)) for share in SNAPSHOTS)
-            return fixed + rows * (4 * spec.width + 20)
-        case "sample_counts":
-            full = round(COUNT_BYTES * sum(work.windows))
-            return 4 * fixed + full
-        case _:
-            return fixed
+@functools.cache
+def _loaded(probes: tuple[str, ...]) -> list[Probe]:
+    return probing.load(probes)

@@ -39,7 +39,7 @@ class Work:
 def work_of(config: Config) -> Work:
     """The work of a whole run."""
     run, end = config.run, config.run.steps
-    updates = UpdateSchedule(config.agent.replay_ratio, run.warmup_steps)
+    updates = UpdateSchedule.from_config(config)
     schedule = ExpansionSchedule.from_config(config)
     resets = [at for at in config.lifecycle.reset_steps if at < end]
     by_depth: dict[int, int] = {schedule.initial_depth: 0}
@@ -60,5 +60,8 @@ def work_of(config: Config) -> Work:
         evaluations=-(-end // run.eval_every),
         windows=windows,
         checkpoints=(end - 1) // config.runtime.checkpoint_every + 1,
-        log_rows=-(-end // run.log_every) - run.warmup_steps // run.log_every,
+        # Rows without updates are not written; the end of priming has one of its own.
+        log_rows=-(-end // run.log_every)
+        - run.warmup_steps // run.log_every
+        + updates.primes(run.warmup_steps),
     )

@@ -48,6 +48,9 @@ class MetaWorldSimulator:
         observation, reward, _, _, info = self._env.step(action)
         return observation.astype(np.float32), float(reward), False, False, info
 
+    def never_terminate(self) -> None:
+        """Nothing to do: it never does."""
+
     def render(self) -> NDArray[np.uint8]:
         """The current frame; the camera stands on its head, so the frame is turned."""
         return cast("NDArray[np.uint8]", self._env.render()[::-1, ::-1].copy())

@@ -38,6 +38,12 @@ class Simulator(Protocol):
     def step(self, action: FloatArray) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         """One step of the suite: observation, reward, terminated, truncated, info."""
 
+    def never_terminate(self) -> None:
+        """Go on, from now on, where the suite would end an episode; called before the first reset.
+
+        `step` may still say `terminated` if the suite knows no such mode; it is then ignored.
+        """
+
     def render(self) -> NDArray[np.uint8]:
         """The current frame, height x width x 3."""
 

@@ -10,7 +10,8 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from fog import seeding
-from fog.envs.simulator import Float32Array, Simulator
+from fog.envs.simulator import Float32Array, FloatArray, Simulator
+from fog.errors import UserError
 from fog.tasks import Task
 
 
@@ -33,6 +34,15 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
         self.observation_space = simulator.observation_space
         self.action_space = spaces.Box(-1.0, 1.0, low.shape, np.float32)
         self.episode_length = task.episode_length or simulator.max_steps
+        self._endless = task.termination == "never"
+        if self._endless:
+            if self.episode_length is None:
+                raise UserError(
+                    f"task {task.name} has no time limit: with termination never its episodes "
+                    "would not end; use termination suite"
+                )
+            simulator.never_terminate()
+        self._outlived = False
         self._seed = seed
         self._stream = stream
         self._next_episode = 0
@@ -76,13 +86,18 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
         self._next_episode += 1
         self._elapsed = 0
         self._needs_reset = False
+        self._outlived = False
         return observation, info
 
     def step(self, action: ArrayLike) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         """Apply one action, clipped to [-1, 1] and repeated as the task says.
 
         Rewards of the repeats are summed, `info["success"]` is 1 if any of them succeeded. The
-        time limit counts simulator steps and truncates; it never terminates.
+        time limit counts simulator steps and truncates; it never terminates. With the task's
+        termination `never`, the simulator is stepped on where it says that the episode is over.
+
+        Raises:
+            UserError: termination is `never`, but the simulator cannot be stepped on.
         """
         if self._needs_reset:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset() before step()")
@@ -94,9 +109,10 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
             # The second clip takes back the rounding of the product.
             control = control * self._scale + self._offset
             control = np.minimum(np.maximum(control, self._low), self._high)
+        advance = self._step_on if self._endless else self.simulator.step
         total, succeeded = 0.0, False
         for _ in range(self.task.action_repeat):
-            observation, reward, terminated, truncated, info = self.simulator.step(control)
+            observation, reward, terminated, truncated, info = advance(control)
             total += reward
             self._elapsed += 1
             if self._elapsed == self.episode_length:
@@ -108,6 +124,23 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
                 self._needs_reset = True
                 break
         return observation, total, terminated, truncated, info
+
+    def _step_on(
+        self, control: FloatArray
+    ) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
+        """A step of the simulator that ends nothing, whatever it says."""
+        try:
+            observation, reward, terminated, truncated, info = self.simulator.step(control)
+        except Exception as error:
+            if not self._outlived:
+                raise
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"task {self.task.name} cannot go on after it has terminated ({reason}): use "
+                "termination suite"
+            ) from None
+        self._outlived = self._outlived or terminated
+        return observation, reward, False, truncated, info
 
     def render(self) -> NDArray[np.uint8]:
         """The current frame as an image; needs `render_mode="rgb_array"`."""

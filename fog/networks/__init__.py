@@ -18,6 +18,7 @@ from fog.networks.policy import (
     LogStd,
     gaussian_log_density,
     sample_action,
+    squashed_log_density,
 )
 from fog.networks.taps import Recorder, actor_layers, critic_layers
 
@@ -40,4 +41,5 @@ __all__ = [
     "init_critic",
     "members",
     "sample_action",
+    "squashed_log_density",
 ]

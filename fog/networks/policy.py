@@ -71,6 +71,27 @@ def gaussian_log_density(mean: Tensor, log_std: Tensor, at: Tensor) -> Tensor:
     return -0.5 * noise.square() - log_std - _LOG_SQRT_2PI
 
 
+SATURATED = 1e-6
+"""Distance to -1 or 1 below which float32 no longer tells where before tanh an action was."""
+
+
+def squashed_log_density(mean: Tensor, log_std: Tensor, action: Tensor) -> Tensor:
+    """Log pi(a | s) of given squashed actions, (B,), the sum over their dimensions.
+
+    The density is that of atanh(a) under the Gaussian times the slope 1 / (1 - a^2). A saturated
+    dimension, |a| > 1 - 1e-6, has the mean density of that strip instead, its probability divided
+    by its width: atanh would make of the last bit of `a` an arbitrary number of standard
+    deviations, and of an action that was rounded to 1 infinitely many.
+    """
+    edge = 1.0 - SATURATED
+    inside = action.clamp(-edge, edge)
+    density = gaussian_log_density(mean, log_std, torch.atanh(inside))
+    density = density - torch.log1p(inside) - torch.log1p(-inside)
+    beyond = (action.sign() * mean - math.atanh(edge)) * (-log_std).exp()
+    strip = torch.special.log_ndtr(beyond) - math.log(SATURATED)
+    return torch.where(action.abs() > edge, strip, density).sum(dim=-1)
+
+
 def _tanh(x: Tensor) -> tuple[Tensor, Tensor]:
     """tanh(x) and log(1 - tanh(x)^2), both of one exponential and exact for large and small |x|.
 

@@ -12,7 +12,7 @@ from fog.replay.prioritised import CorrectedUniformSampler, PrioritisedSampler
 from fog.replay.replay import Replay
 from fog.replay.sampler import Sampler, UniformSampler
 from fog.replay.samplers import SAMPLERS, make_sampler
-from fog.replay.sumtree import SumTree
+from fog.replay.sumtree import MaxTree, SumTree
 
 __all__ = [
     "SAMPLERS",
@@ -21,6 +21,7 @@ __all__ = [
     "Counts",
     "DecayLaw",
     "DecaySampler",
+    "MaxTree",
     "PrioritisedSampler",
     "Replay",
     "ReplayError",

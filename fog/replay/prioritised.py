@@ -12,7 +12,7 @@ from fog.replay.batch import FloatArray
 from fog.replay.errors import ReplayError
 from fog.replay.sampler import Probabilities, Sampler
 from fog.replay.storage import IntArray
-from fog.replay.sumtree import SumTree
+from fog.replay.sumtree import MaxTree, SumTree
 
 # Added to |TD error| so that a transition fitted perfectly can still be drawn.
 _MIN_ERROR = 1e-6
@@ -40,7 +40,7 @@ class _TreeSampler(Sampler):
 
     def probabilities(self, oldest: int, added: int) -> Probabilities:
         """Each priority over the sum of all."""
-        priorities = self.array(oldest, added)
+        priorities = self._tree.leaves[self._leaves(oldest, added)]
         return np.asarray(priorities / priorities.sum())
 
     def array(self, oldest: int, added: int) -> NDArray[np.float64]:
@@ -60,11 +60,15 @@ class _TreeSampler(Sampler):
 class PrioritisedSampler(_TreeSampler):
     """Proportional prioritised replay (Schaul et al. 2016).
 
-    Priority p = (|TD error| + 1e-6)^alpha, P = p / sum(p); a new transition gets the largest
-    priority seen so far (1 at the start). The importance weight is (size * P)^-beta divided by the
-    largest of its batch; beta goes linearly from `beta` to `beta_final` over `total_steps`
-    environment steps, so it depends on nothing that a resumed run could lose. Draws are independent
-    rather than stratified: each follows P exactly.
+    Priority p = (|TD error| + 1e-6)^alpha, P = p / sum(p). The importance weight is
+    (size * P)^-beta divided by the largest of its batch; beta goes linearly from `beta` to
+    `beta_final` over `total_steps` environment steps, so it depends on nothing that a resumed run
+    could lose. Draws are independent rather than stratified: each follows P exactly.
+
+    A new transition gets the largest priority that a TD error gives to a stored transition now, or
+    1 if none has been drawn yet. It is not the largest ever seen, because newborn critics have huge
+    errors for a moment and every later transition would carry that spike. Nor do priorities count
+    that were handed out on arrival, because newcomers would pass the spike on among themselves.
     """
 
     name = "per"
@@ -89,7 +93,8 @@ class PrioritisedSampler(_TreeSampler):
         self._beta = beta
         self._beta_final = beta_final
         self._total_steps = total_steps
-        self._max_priority = 1.0
+        # Priorities that come of TD errors; 0 for a transition that was never drawn.
+        self._measured = MaxTree(capacity)
 
     def beta_at(self, added: int) -> float:
         """The exponent of the importance weights after `added` environment steps."""
@@ -97,8 +102,10 @@ class PrioritisedSampler(_TreeSampler):
         return self._beta + share * (self._beta_final - self._beta)
 
     def add(self, transition: int) -> None:
-        """Give the new transition the largest priority seen."""
-        self._tree.set_one(transition % self.capacity, self._max_priority)
+        """Give the new transition the largest measured priority; the one evicted counts no more."""
+        leaf = transition % self.capacity
+        self._measured.set_one(leaf, 0.0)
+        self._tree.set_one(leaf, self._measured.largest or 1.0)
 
     def draw(
         self, batches: int, batch_size: int, oldest: int, added: int
@@ -122,35 +129,45 @@ class PrioritisedSampler(_TreeSampler):
         if not stored.all():
             ids, priorities = ids[stored], priorities[stored]
         if ids.size:
-            self._max_priority = max(self._max_priority, float(priorities.max()))
-            self._tree.set(ids % self.capacity, priorities)
+            leaves = ids % self.capacity
+            self._tree.set(leaves, priorities)
+            self._measured.set(leaves, priorities)
 
     def settings(self) -> dict[str, float]:
         """See `Sampler.settings`; `total_steps` may change, so that a run can be prolonged."""
         return {"alpha": self._alpha, "beta": self._beta, "beta_final": self._beta_final}
 
-    def scalars(self) -> dict[str, Any]:
-        """See `Sampler.scalars`."""
-        return {**super().scalars(), "max_priority": self._max_priority}
+    def array(self, oldest: int, added: int) -> NDArray[np.float64]:
+        """The priorities, oldest first; negative where no TD error has set them yet."""
+        leaves = self._leaves(oldest, added)
+        priorities = self._tree.leaves[leaves]
+        return np.where(self._measured.leaves[leaves] > 0.0, priorities, -priorities)
 
     def restore(
         self, scalars: dict[str, Any], array: NDArray[np.float64] | None, oldest: int, added: int
     ) -> None:
         """See `Sampler.restore`."""
-        super().restore(scalars, array, oldest, added)
-        self._max_priority = scalars["max_priority"]
+        assert array is not None
+        super().restore(scalars, np.abs(array), oldest, added)
+        self._measured.leaves[:] = 0.0
+        self._measured.leaves[self._leaves(oldest, added)] = np.maximum(array, 0.0)
+        self._measured.rebuild()
 
 
 class CorrectedUniformSampler(_TreeSampler):
     """Corrected uniform experience replay (CUER, Yenicesu et al. 2024).
 
-    The reading used here, since no code was published: a new transition gets priority `quota`, the
-    draws it is owed over its lifetime, and every draw of it pays one off, P' = max(P - 1, floor);
-    P(i) = P_i / sum(P). Drawing `quota` transitions per environment step (replay ratio x batch
-    size), each transition is then drawn about equally often whatever its age, which is the aim the
-    authors state. (Read literally, their P' = P (Psi - 1) / Psi with Psi = sum(P) changes next to
-    nothing at Psi of 1e5 and more.) The small floor keeps a fully paid transition drawable. No
-    importance weights. TD errors are not used: the draw itself is the feedback.
+    A new transition gets priority `quota`, the draws it is owed, and every draw of it pays one off,
+    P' = max(P - 1, floor); P(i) = P_i / sum(P). The small floor keeps a fully paid transition
+    drawable. No importance weights. TD errors are not used: the draw itself is the feedback.
+
+    No code was published, so this is a reading. (Taken literally, their P' = P (Psi - 1) / Psi with
+    Psi = sum(P) changes next to nothing at Psi of 1e5 and more.) Their number for `quota` is the
+    batch size. At replay ratio 1 that is what one environment step draws: every transition is drawn
+    about equally often, which is the aim they state. At replay ratio k a new transition is paid off
+    in its first steps, with 1/k of all draws, and the others are uniform over the rest. With
+    `quota` = k x batch size counts are even at any k, but draws then fall off as exp(-age / length
+    of the warm-up): see docs/replay.md.
     """
 
     name = "cuer"

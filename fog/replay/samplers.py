@@ -23,7 +23,7 @@ def make_sampler(
     beta: float = 0.4,
     beta_final: float = 1.0,
     total_steps: int = 1_000_000,
-    quota: float = 2560.0,
+    quota: float = 256.0,
     floor: float = 0.01,
 ) -> Sampler:
     """Build a sampler; settings of the other samplers are ignored.
@@ -38,7 +38,7 @@ def make_sampler(
         beta: First exponent of the importance weights (`per`).
         beta_final: Their exponent after `total_steps` environment steps (`per`).
         total_steps: Length of the run in environment steps (`per`).
-        quota: Draws owed to each transition: replay ratio x batch size (`cuer`).
+        quota: Draws owed to a new transition: the batch size (`cuer`).
         floor: Smallest priority, in draws (`cuer`).
     """
     if name == "uniform":

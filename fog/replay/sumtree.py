@@ -1,4 +1,4 @@
-"""A sum tree whose levels are numpy arrays and whose every step handles a whole batch.
+"""Trees of sums and of maxima: levels are numpy arrays, every step handles a whole batch.
 
 A node has 16 children, and the tree is cut off where few enough nodes remain to search their
 cumulative sum directly. A million leaves thus need two levels of descent instead of twenty, and
@@ -8,6 +8,8 @@ tree rebuilt from its leaves is the same tree bit for bit.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +25,13 @@ _PREFIX = np.triu(np.ones((_FANOUT, _FANOUT)))
 Weights = NDArray[np.float64]
 
 
-class SumTree:
-    """Non-negative weights of a fixed number of leaves, drawn in proportion."""
+class _Tree:
+    """Non-negative numbers at a fixed number of leaves; a node combines those below it."""
+
+    combine: ClassVar[np.ufunc]
 
     def __init__(self, size: int) -> None:
-        """All `size` leaves start at weight 0."""
+        """All `size` leaves start at 0."""
         depth, nodes = 0, size
         while nodes > _TOP:
             depth, nodes = depth + 1, -(-nodes // _FANOUT)
@@ -37,32 +41,50 @@ class SumTree:
 
     @property
     def leaves(self) -> Weights:
-        """The weights themselves; change them through `set` and `rebuild` only."""
+        """The numbers themselves; change them through `set` and `rebuild` only."""
         return self._levels[-1]
+
+    def set_one(self, index: int, value: float) -> None:
+        """Set one leaf."""
+        self._levels[-1][index] = value
+        for level, family in zip(self._levels[-2::-1], self._families[::-1], strict=True):
+            index >>= _BITS
+            level[index] = self.combine.reduce(family[index])
+
+    def set(self, indices: IntArray, values: Weights) -> None:
+        """Set many leaves; of a repeated index the last value stays."""
+        self._levels[-1][indices] = values
+        for level, family in zip(self._levels[-2::-1], self._families[::-1], strict=True):
+            indices = indices >> _BITS
+            children = family.take(indices, axis=0, mode="clip")
+            level[indices] = self.combine.reduce(children, axis=1)
+
+    def rebuild(self) -> None:
+        """Recompute all nodes after `leaves` was written to directly."""
+        for level, family in zip(self._levels[-2::-1], self._families[::-1], strict=True):
+            self.combine.reduce(family, axis=1, out=level)
+
+
+class MaxTree(_Tree):
+    """Knows the largest of its leaves, also after the one that held it was lowered."""
+
+    combine = np.maximum
+
+    @property
+    def largest(self) -> float:
+        """The largest number at any leaf."""
+        return float(self._levels[0].max())
+
+
+class SumTree(_Tree):
+    """Weights of a fixed number of leaves, drawn in proportion."""
+
+    combine = np.add
 
     @property
     def total(self) -> float:
         """Sum of all weights."""
         return float(self._levels[0].sum())
-
-    def set_one(self, index: int, weight: float) -> None:
-        """Set one leaf."""
-        self._levels[-1][index] = weight
-        for level, family in zip(self._levels[-2::-1], self._families[::-1], strict=True):
-            index >>= _BITS
-            level[index] = family[index].sum()
-
-    def set(self, indices: IntArray, weights: Weights) -> None:
-        """Set many leaves; of a repeated index the last weight stays."""
-        self._levels[-1][indices] = weights
-        for level, family in zip(self._levels[-2::-1], self._families[::-1], strict=True):
-            indices = indices >> _BITS
-            level[indices] = family.take(indices, axis=0, mode="clip").sum(axis=1)
-
-    def rebuild(self) -> None:
-        """Recompute all sums after `leaves` was written to directly."""
-        for level, family in zip(self._levels[-2::-1], self._families[::-1], strict=True):
-            np.sum(family, axis=1, out=level)
 
     def draw(self, uniforms: Weights) -> IntArray:
         """Leaves for uniforms on [0, 1); a leaf of weight 0 is never returned.

@@ -73,8 +73,7 @@ class Job:
     @property
     def updates(self) -> int:
         """Gradient updates of the whole run."""
-        schedule = UpdateSchedule(self.config.agent.replay_ratio, self.config.run.warmup_steps)
-        return schedule.total(self.config.run.steps)
+        return UpdateSchedule.from_config(self.config).total(self.config.run.steps)
 
     @property
     def weight(self) -> float:

@@ -87,7 +87,17 @@ class Agent:
         return IterableMemory(batches, lambda: SIZE)
 
 
-PROBES = ("critic_loss:raw", "dormancy", "features:size=20", "srank", "norms", "plasticity")
+PROBES = (
+    "critic_loss:raw",
+    "churn",
+    "curvature:steps=4",
+    "disagreement",
+    "dormancy",
+    "features:size=20",
+    "srank",
+    "norms",
+    "plasticity",
+)
 
 
 @pytest.fixture
@@ -134,6 +144,49 @@ def test_any_torch_critic(tmp_path, agent):
     )
     counts = read(tmp_path, "norms").set_index("network")["parameters"]
     assert counts["actor"] == sum(p.numel() for p in agent.actor.parameters())
+
+    window = read(tmp_path, "disagreement").set_index("window").iloc[1]
+    with torch.no_grad():
+        q = agent.q(agent.buffer.obs, agent.buffer.action)[:, 20:40]
+    assert window["disagreement"] == pytest.approx((q[0] - q[1]).abs().mean().item(), rel=1e-5)
+    assert len(read(tmp_path, "curvature").iloc[0]["eigenvalues"]) == 4
+    # Nobody told how this agent is updated.
+    layers = read(tmp_path, "layer_norms")
+    assert layers["update_norm"].isna().all() and (layers["birth_distance"] == 0).all()
+    assert not (tmp_path / "update_churn").exists()
+
+
+def test_what_one_update_changes_of_somebody_s_agent(tmp_path, agent):
+    """The owner's update, plain descent on the first twin's bias and on the policy's."""
+
+    def update(batch, noise):
+        assert noise.shape == (2, len(batch.reward), ACT) and len(batch.reward) == 8
+        other = Agent()
+        with torch.no_grad():
+            other.twins[0][-1].bias += 0.5
+            other.actor[-1].bias += 0.1
+        return subject_of(other)
+
+    def subject_of(some):
+        policy = Policy(
+            some.actor,
+            some.act,
+            lambda batch, noise: -some.q(batch.obs, some.act(batch.obs))[0],
+            gaussian=lambda obs: (some.actor(obs), torch.zeros(len(obs), ACT)),
+        )
+        return ModuleSubject(some.twins, some.target, ACT, policy=policy, rows=16, update=update)
+
+    observer = Observer(subject_of(agent), agent.memory(), FACTS, tmp_path, ["norms", "churn"])
+    observer.start()
+    observer.advance(10, 1)
+    layers = read(tmp_path, "layer_norms")
+    moved = layers[layers["update_norm"] > 0].set_index("network")
+    assert moved.loc["online", ["layer", "parameter"]].tolist() == ["0.4", "bias"]
+    assert moved.loc["online", "update_norm"] == pytest.approx(0.5)
+    assert moved.loc["actor", "update_norm"] == pytest.approx(0.1 * np.sqrt(ACT))
+    churn = read(tmp_path, "update_churn").iloc[0]
+    assert churn["q_churn"] == pytest.approx(0.25)
+    assert churn["policy_kl"] == pytest.approx(ACT * 0.1**2 / 2, rel=1e-5)
 
 
 class Stepping(Probe):
@@ -307,8 +360,10 @@ def test_sb3_agent_learns_the_same_with_probes(tmp_path, name):
     assert list(last["window"]) == [2, 3, 4, 5] and last["count"].sum() == 150
     fit = read(tmp_path, "sample_fit").iloc[-1]
     assert fit["draws"] == 16 * probed._n_updates and abs(fit["z"]) < 4
-    for each in ("dormancy", "features", "churn", "overestimation", "validation", "plasticity"):
+    served = ("dormancy", "features", "churn", "overestimation", "validation", "plasticity")
+    for each in (*served, "disagreement", "layer_norms", "srank"):
         assert len(read(tmp_path, each)) > 0
+    assert not (tmp_path / "update_churn").exists()
 
 
 @needs_sb3

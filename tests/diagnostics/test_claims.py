@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Hashable
 from pathlib import Path
@@ -153,6 +154,41 @@ def test_a_variant_missing_on_one_task_is_a_gap_too(tmp_path: Path) -> None:
     claim, sides = "plain SAC fails to fit its data", "SAC against SAC with reset"
     assert row_of(table, claim, sides)["seeds"] == 2
     assert row_of(table, claim, sides, "walker-run")["verdict"] == "no data"
+
+
+def test_cuer_of_the_other_reading_is_never_counted_as_cuer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs older than the setting owed draws for a whole environment step."""
+    claim, sides = "returns of FoG's ablations", "FoG against FoG, CUER"
+    old, new = tmp_path / "old", tmp_path / "new"
+    for seed in (0, 1):
+        for out, quota in ((old, None), (new, "batch")):
+            copy(out, "fog", seed)
+            run = copy(out / "aside", "fog", seed, probes=False, sampler="cuer")
+            text = (run / "config.yaml").read_text().replace("variant: fog", "variant: fog-cuer")
+            text = re.sub(r"(?m)^  cuer_quota: .*\n", "", text)
+            if quota is not None:
+                text = text.replace("  sampler:", f"  cuer_quota: {quota}\n  sampler:")
+            (run / "config.yaml").write_text(text)
+    runs = diagnostics.load(old)
+    assert set(runs.identity["label"]) == {"fog", "fog-cuer (cuer quota step)"}
+    row = row_of(evidence(runs), claim, sides)
+    assert (row["seeds"], row["ended"], row["verdict"]) == (0, 0, "no data")
+    assert main(["claims", "--runs", str(old)]) == 0
+    assert "left out: 2 runs of CUER with cuer_quota step" in capsys.readouterr().err
+
+    runs = diagnostics.load(new)
+    assert set(runs.identity["label"]) == {"fog", "fog-cuer"}
+    assert row_of(evidence(runs), claim, sides)["seeds"] == 2
+    assert main(["claims", "--runs", str(new)]) == 0
+    assert "left out" not in capsys.readouterr().err
+    # Side by side they have different labels, and the old ones still do not count.
+    runs = diagnostics.load([old / "aside", new])
+    assert {"fog-cuer (cuer quota batch)", "fog-cuer (cuer quota step)"} <= set(
+        runs.identity["label"]
+    )
+    assert row_of(evidence(runs), claim, sides)["seeds"] == 2
 
 
 @pytest.mark.parametrize(

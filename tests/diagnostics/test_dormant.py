@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from diagnostics.dormant import TAUS, dormant_ratios, event_changes, lasting_layers
+from diagnostics.dormant import TAUS, dormant_ratios, event_changes, lasting_layers, persistence
 from diagnostics.stories.ablations import dormancy, dormancy_at_expansions
 from diagnostics.stories.page import MissingDataError
 
@@ -120,3 +120,48 @@ def test_a_table_without_expansions_says_so():
 
 def test_nothing_recorded():
     assert dormant_ratios(pd.DataFrame(), score="gradient").empty
+
+
+def test_persistence_counts_the_same_neurons():
+    """Four neurons: 0 and 1 sleep at first, then 1 and 2, then after a reset 3."""
+    table = pd.DataFrame(
+        [
+            row("cadence", [0, 0, 1, 1], step=10),
+            row("cadence", [1, 0, 0, 1], step=20),
+            row("cadence", [9, 9, 9], layer="block0.inner", step=20),
+            row("after reset", [1, 1, 1, 0], step=20),
+            row("cadence", [1, 1, 1, 0], step=30),
+            row("cadence", [1, 1, 1, 1], step=40),
+        ]
+    )
+    found = persistence(table, score="gradient")
+    # The measurement on the step of a reset belongs to the life before it.
+    assert found[["since", "env_step"]].to_numpy().tolist() == [[10, 20], [30, 40]]
+    first, last = found.iloc[0], found.iloc[1]
+    assert (first["neurons"], first["dormant_before"], first["dormant"], first["both"]) == (
+        4, 2, 2, 1,
+    )  # fmt: skip
+    assert first["still"] == first["chance"] == first["overlap"] == 0.5
+    assert last["still"] == 0.0 and last["chance"] == 0.0 and np.isnan(last["overlap"])
+    assert persistence(table, score="activation", tau=0.5)["still"].isna().all()
+    assert persistence(table, score="gradient", lag=2).empty
+
+
+def test_persistence_against_sets():
+    rng = np.random.default_rng(0)
+    scores = rng.random((6, 2, 40)) ** 4
+    table = pd.DataFrame(
+        row("cadence", scores[k, member], member=member, step=k)
+        for k in range(6)
+        for member in range(2)
+    )
+    found = persistence(table, score="gradient", tau=0.2, lag=2)
+    assert len(found) == 4
+    for _, each in found.iterrows():
+        sets = [
+            {(m, i) for m in range(2) for i in range(40)
+             if scores[step, m, i] <= 0.2 * scores[step, m].mean() * (1 + 1e-6)}
+            for step in (each["since"], each["env_step"])
+        ]  # fmt: skip
+        assert each["still"] == pytest.approx(len(sets[0] & sets[1]) / len(sets[0]))
+        assert each["overlap"] == pytest.approx(len(sets[0] & sets[1]) / min(map(len, sets)))

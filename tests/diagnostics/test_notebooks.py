@@ -52,6 +52,7 @@ NOTEBOOKS = {
             "run_card_loss_scaled",
             "run_card_dormant_gradient",
             "run_card_dormant_activation",
+            "run_card_inside",
             "run_card_counts",
             "run_card_tsne",
         ],

@@ -86,6 +86,18 @@ def test_curves_draw_every_label_and_mark_resets(runs):
     assert entries == ["SAC", "SAC with reset", "FoG", "reset"]
 
 
+def test_priming_is_marked_beside_resets(runs):
+    primed = (
+        runs.events[runs.events["event"] == "reset"].iloc[:1].assign(event="priming", env_step=40)
+    )
+    events = pd.concat([runs.events, primed])
+    figure, _ = curves(mean_curves(curve(runs.evals), "return"), events)
+    drawn(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()][-2:] == ["reset", "priming"]
+    assert 40 in {line.get_xdata()[0] for line in figure.axes[0].lines}
+    drawn(loss_heatmaps(loss_grids(runs.critic_loss), events)[0])
+
+
 def test_one_seed_says_that_it_has_no_interval(runs):
     table = mean_curves(curve(runs.select(seed=0).evals), "return")
     figure, _ = curves(table)

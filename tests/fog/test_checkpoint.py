@@ -41,6 +41,27 @@ def test_a_fault_while_saving_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_checkpoint_of_the_same_step_is_replaced_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = checkpoint.write(tmp_path, 10, fill)
+    (home / "old").touch()
+    rename = Path.rename
+
+    def fail(path: Path, target: Path) -> Path:
+        if target == home and path.name == f"partial-{10:012d}":
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="Input/output error"):
+        patch.setattr(Path, "rename", fail)
+        checkpoint.write(tmp_path, 10, fill)
+    assert (home / "old").exists() and checkpoint.verify(home) is None
+    checkpoint.write(tmp_path, 10, fill)
+    assert not (home / "old").exists() and checkpoint.verify(home) is None
+    assert list(tmp_path.iterdir()) == [home]
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [

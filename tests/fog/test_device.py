@@ -14,6 +14,9 @@ def test_auto_compiles_when_the_run_is_long_enough(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(device, "compile_obstacle", lambda where: None)
     assert device.compiles(resolve("humanoid-walk", "fog"), CPU)
     assert not device.compiles(resolve("humanoid-walk", "fog", steps=6_000), CPU)
+    assert device.compiles(
+        resolve("humanoid-walk", "fog", steps=6_000, priming_updates=60_000), CPU
+    )
     assert not device.compiles(resolve("humanoid-walk", "fog", compile="off"), CPU)
     assert device.compiles(resolve("humanoid-walk", "fog", steps=6_000, compile="on"), CPU)
 

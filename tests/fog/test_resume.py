@@ -29,6 +29,12 @@ RESUMED = {
     "expanded-sac": {"variant": "expanded-sac", "task": "gym:InvertedPendulum-v4"},
     "fog-per": {"variant": "fog-per"},
     "fog-cuer": {"variant": "fog-cuer"},
+    "endless": {
+        "variant": "fog",
+        "task": "gym:InvertedPendulum-v4",
+        "action_repeat": 3,
+        "termination": "never",
+    },
     "small-ring": {"variant": "fog", "capacity": 20},
     # Window, expansion, reset and checkpoint on one step, in this order.
     "all-at-280": {"reset_steps": (280,), "expansion_updates": (240,), "window_steps": 140},
@@ -67,6 +73,39 @@ def test_any_checkpoint_goes_on_to_the_same_end(tmp_path: Path, name: str) -> No
     manifest.write_text(manifest.read_text().replace("finished", "running"))
     assert fog.train(config, resume=True).status == "finished"
     assert_same_run(whole.directory, cut.directory)
+
+
+LATER = ("action_repeat", "termination", "cuer_quota")
+
+
+def forget_later_settings(run: Path) -> None:
+    """The run as if it had stopped before its end, before these settings existed."""
+    shutil.rmtree(newest(run))
+    lines = (run / "config.yaml").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if line.split(":")[0].strip() not in LATER]
+    assert len(lines) - len(kept) == len(LATER)
+    (run / "config.yaml").write_text("".join(kept))
+    manifest = (run / "manifest.json").read_text()
+    (run / "manifest.json").write_text(manifest.replace("finished", "running"))
+
+
+def test_runs_without_the_later_settings_go_on(tmp_path: Path) -> None:
+    whole = fog.train(tiny(tmp_path / "whole"))
+    config = tiny(tmp_path / "cut")
+    cut = fog.train(config)
+    forget_later_settings(cut.directory)
+    assert fog.train(config, resume=True).status == "finished"
+    assert_same_run(whole.directory, cut.directory)
+
+
+def test_a_cuer_run_without_the_setting_is_one_of_the_first_reading(tmp_path: Path) -> None:
+    step = tiny(tmp_path, "fog-cuer", replay_ratio=2.0, cuer_quota="step")
+    run = fog.train(step)
+    forget_later_settings(run.directory)
+    said = "started with cuer_quota = step, now cuer_quota = batch"
+    with pytest.raises(UserError, match=said):
+        fog.train(tiny(tmp_path, "fog-cuer", replay_ratio=2.0), resume=True)
+    assert fog.train(step, resume=True).status == "finished"
 
 
 def test_kill_9_then_resume(tmp_path: Path) -> None:

@@ -29,6 +29,39 @@ def test_first_step_is_the_first(ratio: float, updates: int) -> None:
     assert schedule.total(step) >= updates > schedule.total(step - 1)
 
 
+@given(
+    ratio=st.sampled_from([0.1, 0.25, 1.0, 3.0]),
+    warmup=st.integers(1, 9),
+    priming=st.integers(0, 12),
+)
+def test_priming_belongs_to_the_last_step_of_the_warm_up(
+    ratio: float, warmup: int, priming: int
+) -> None:
+    schedule, plain = UpdateSchedule(ratio, warmup, priming), UpdateSchedule(ratio, warmup)
+    totals = [schedule.total(step) for step in range(200)]
+    assert totals == [plain.total(step) + (priming if step >= warmup else 0) for step in range(200)]
+    for updates in range(1, totals[-1] + 1):
+        first = next(step for step, total in enumerate(totals) if total >= updates)
+        assert schedule.first_step(updates) == first
+    assert [step for step in range(200) if schedule.primes(step)] == [warmup] * (priming > 0)
+
+
+def test_the_timeline_of_a_primed_run() -> None:
+    """Expansions and the OBAC wait count the updates of priming; a reset comes after them."""
+    changes = {"priming_updates": 60_000, "bc_wait_updates": 59_999, "reset_steps": (5_000,)}
+    plan = timeline(resolve("humanoid-walk", "fog", **changes))
+    assert [(event.kind, event.env_step) for event in plan.events] == [
+        ("priming", 5_000),
+        ("expansion", 5_000),
+        ("cloning", 5_000),
+        ("reset", 5_000),
+        ("expansion", 10_000),
+        ("cloning", 11_000),
+        ("expansion", 25_000),
+    ]
+    assert plan.events[0].detail == "60000 updates on the first 5000 transitions"
+
+
 def test_the_papers_own_timeline() -> None:
     plan = timeline(resolve("humanoid-walk", "fog"))
     steps = [(event.kind, event.env_step) for event in plan.events]

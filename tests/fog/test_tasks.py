@@ -6,6 +6,8 @@ import pytest
 
 from fog import tasks
 from fog.errors import ConfigError
+from fog.rundir import path_of
+from fog.variants import resolve
 
 
 def test_the_41_tasks_by_table_of_the_paper() -> None:
@@ -28,8 +30,14 @@ def test_budgets_and_pessimism() -> None:
 
 
 def test_the_four_tasks_with_the_shorter_reset_list() -> None:
-    short = {t.name for t in tasks.registry().values() if t.reset_steps == tasks.BRO_RESETS}
-    assert short == {"h1-stand", "h1-walk", "h1-stair", "h1-slide"}
+    """Appendix B.1: BRO's list."""
+    short = {
+        task.name: task.reset_steps
+        for task in tasks.registry().values()
+        if task.reset_steps != tasks.DEFAULT_RESETS
+    }
+    bro = (15_000, 50_000, 250_000, 500_000, 750_000)
+    assert short == dict.fromkeys(("h1-slide", "h1-stair", "h1-stand", "h1-walk"), bro)
 
 
 def test_every_task_has_the_papers_four_scores() -> None:
@@ -52,6 +60,41 @@ def test_escapes(name: str, suite: str, env_id: str) -> None:
     task = tasks.get(name)
     assert (task.suite, task.env_id, task.paper_scores) == (suite, env_id, {})
     assert ":" not in task.slug
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("gym:Ant-v4", "Ant-v4"),
+        ("dmc:humanoid-walk", "humanoid-walk"),
+        ("dmc:humanoid_walk", "humanoid-walk"),
+        ("mw:assembly", "mw-assembly"),
+        ("mw:assembly-v3", "mw-assembly"),
+        ("hb:h1-walk-v0", "h1-walk"),
+        ("hb:h1-balance_hard-v0", "h1-balance-hard"),
+    ],
+)
+def test_an_escape_to_one_of_the_41_is_that_task(name: str, known: str) -> None:
+    assert tasks.get(name) is tasks.get(known)
+    one, other = resolve(name), resolve(known)
+    assert one == other and path_of(one) == path_of(other)
+    assert path_of(one).parts[1] == known
+
+
+def test_every_one_of_the_41_has_an_escape() -> None:
+    prefixes = {"mujoco": "gym", "dmc": "dmc", "metaworld": "mw", "humanoidbench": "hb"}
+    for task in tasks.registry().values():
+        assert tasks.get(f"{prefixes[task.suite]}:{task.env_id}") is task
+
+
+def test_settings_of_a_task_change_nothing_by_default() -> None:
+    for task in tasks.registry().values():
+        assert resolve(task.name).run.known_task() == task
+    run = resolve("h1-walk", action_repeat=2, termination="never").run
+    assert (run.known_task().action_repeat, run.known_task().termination) == (2, "never")
+    for wrong in ({"action_repeat": 0}, {"action_repeat": 1.5}, {"termination": "always"}):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            resolve("h1-walk", **wrong)
 
 
 @pytest.mark.parametrize(

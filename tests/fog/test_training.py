@@ -16,8 +16,10 @@ import fog
 from fog import checkpoint, training
 from fog.errors import UserError
 from fog.events import Change, Probe, View
+from fog.replay import Replay, make_sampler
 from fog.rundir import RunDirectory
 from fog.schedule import timeline
+from fog.seeding import generator
 from tests.training import assert_same_run, newest, tiny
 
 COMBINATIONS = list(
@@ -145,6 +147,34 @@ def test_episodes_that_terminate_and_success_columns(tmp_path: Path) -> None:
     evals = pd.read_csv(metaworld.directory / "evals.csv")
     assert set(evals["length"]) == {200}
     assert set(evals["success_once"]) <= {0.0, 1.0}
+
+
+def test_action_repeat_and_termination_hold_in_training_and_evaluation(tmp_path: Path) -> None:
+    config = tiny(
+        tmp_path,
+        task="gym:InvertedPendulum-v4",
+        steps=260,
+        capacity=400,
+        action_repeat=10,
+        termination="never",
+    )
+    run = fog.train(config)
+    assert RunDirectory(run.directory).config().run == config.run
+    # 1,000 simulator steps, ten for each action; the pendulum has long fallen.
+    assert set(pd.read_csv(run.directory / "evals.csv")["length"]) == {100}
+    end = np.load(newest(run.directory) / "replay" / "end.npy")
+    assert list(np.flatnonzero(end >= 0)) == [99, 199]
+    replay = Replay(4, 1, 400, sampler=make_sampler("decay", capacity=400, rng=generator(0, "r")))
+    replay.load(newest(run.directory) / "replay")
+    assert (replay.take(np.arange(260)).bootstrap == 1).all()
+
+
+@pytest.mark.parametrize(("quota", "owed"), [("batch", 16.0), ("step", 48.0)])
+def test_cuer_owes_one_batch_unless_told_otherwise(tmp_path: Path, quota: str, owed: float) -> None:
+    run = fog.train(tiny(tmp_path, "fog-cuer", replay_ratio=3.0, cuer_quota=quota))
+    state = json.loads((newest(run.directory) / "replay" / "replay.json").read_text())
+    assert state["sampler_settings"]["quota"] == owed
+    assert tiny(tmp_path, "fog-cuer").replay.cuer_quota == "batch"
 
 
 def test_a_loaded_agent_acts_like_the_trained_one(tmp_path: Path) -> None:

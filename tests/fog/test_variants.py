@@ -88,6 +88,8 @@ def test_scale_shrinks_time_and_nothing_else(variant: str) -> None:
 def test_what_the_user_sets_is_not_scaled() -> None:
     config = resolve("humanoid-walk", "fog", 0.1, reset_steps=(7_000,), batch_size=1_024)
     assert config.lifecycle.reset_steps == (7_000,)
+    dose = resolve("humanoid-walk", "fog", 0.1, priming_updates=100_000).lifecycle
+    assert dose.priming_updates == 100_000
     assert config.run.warmup_steps == 1_024
 
 

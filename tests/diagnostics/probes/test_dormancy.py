@@ -83,6 +83,7 @@ def check_dormancy(tmp_path, network, layer, offline=0.0, **settings):
     else:
         outputs = stage.agent.networks.q_layers(batch.obs, batch.action, network)[1][layer][0]
     np.testing.assert_allclose(row["activation"], outputs.abs().mean(dim=0), **CLOSE)
+    assert row["positive"] == (outputs.numpy() > 0).sum() / outputs.numel()
     for neuron in range(stage.agent.spec.width):
         step = 1e-6
         up, down = (

@@ -9,10 +9,18 @@ import pytest
 import torch
 
 from diagnostics.probes.churn import Churn
+from diagnostics.probes.disagreement import Disagreement
 from diagnostics.probes.norms import Norms
 from diagnostics.probes.overestimation import Overestimation
 from diagnostics.probes.plasticity import Plasticity
-from diagnostics.probes.srank import Srank, srank
+from diagnostics.probes.srank import (
+    Srank,
+    effective_rank,
+    feature_rank,
+    pca_rank,
+    singular_values,
+    srank,
+)
 from diagnostics.probes.validation import Validation
 from fog.events import Change
 from fog.networks import actor_layers, critic_forward, critic_layers
@@ -24,9 +32,19 @@ def test_srank_of_known_matrices():
     rng = np.random.default_rng(0)
     left, right = np.linalg.qr(rng.standard_normal((60, 6)))[0], np.eye(6)
     for sigma, rank in (([1] * 6, 6), ([1, 1, 1, 0, 0, 0], 3), ([98, 1, 1, 0, 0, 0], 2)):
-        assert srank(left * np.array(sigma) @ right) == rank
-        assert srank((left * np.array(sigma) @ right).T) == rank
-    assert srank(np.zeros((5, 3))) == 0
+        matrix = left * np.array(sigma) @ right
+        assert srank(singular_values(matrix)) == srank(singular_values(matrix.T)) == rank
+    assert srank(singular_values(np.zeros((5, 3)))) == 0
+
+
+def test_other_ranks_of_known_singular_values():
+    even, one, none = np.full(6, 2.0), np.array([3.0, 0, 0, 0]), np.zeros(3)
+    assert effective_rank(even) == pytest.approx(6) and effective_rank(one) == pytest.approx(1)
+    assert pca_rank(even) == 6 and pca_rank(one) == 1
+    # 3 of 4 hold 97.8 % of the sum and 99.9 % of the sum of squares.
+    assert srank(np.array([4.0, 4, 4, 0.27])) == 4 and pca_rank(np.array([4.0, 4, 4, 0.27])) == 3
+    assert feature_rank(np.array([1.0, 0.11, 0.09]), 100) == 2
+    assert effective_rank(none) == pca_rank(none) == feature_rank(none, 5) == 0
 
 
 def test_srank_table_equals_a_singular_value_decomposition(tmp_path):
@@ -39,6 +57,14 @@ def test_srank_table_equals_a_singular_value_decomposition(tmp_path):
         sigma = np.linalg.svd(features[row["member"]].double().numpy(), compute_uv=False)
         share = np.cumsum(sigma) / sigma.sum()
         assert row["srank"] == np.argmax(share >= 0.99) + 1
+        np.testing.assert_allclose(row["singular_values"], sigma, rtol=1e-6, atol=1e-6)
+        entropy = -np.sum(sigma / sigma.sum() * np.log(sigma / sigma.sum()))
+        assert row["effective_rank"] == pytest.approx(np.exp(entropy), rel=1e-6)
+        squares = np.cumsum(sigma**2) / np.sum(sigma**2)
+        assert row["pca_rank"] == np.argmax(squares >= 0.99) + 1
+        assert row["feature_rank"] == np.linalg.matrix_rank(
+            features[row["member"]] / np.sqrt(50), 0.01
+        )
         assert row["width"] == stage.agent.spec.width
 
 
@@ -66,6 +92,8 @@ def test_norms(tmp_path, network):
     rng, networks = stage.rng("norms"), stage.agent.networks
     for rows in (17, 20, 25, 30, 35, 40, 45, 50):
         noise = {name: normals(rng, rows) for name in stage.view.subject.networks}
+        rng.choice(rows, 16, replace=False)
+        rng.standard_normal((2, 16, 2), dtype=np.float32)
     trees = {"actor": networks.actor, "value": networks.value_net}
     tree = trees[network]() if network in trees else networks.critic(network)
     params = {k: v.clone().requires_grad_() for k, v in tree.items()}
@@ -106,6 +134,34 @@ def test_churn_on_a_batch_that_stays_for_a_window(tmp_path):
     assert row["policy_churn"] == pytest.approx(moved, rel=1e-6)
     assert row["q_churn"] == pytest.approx(np.abs(new_q - q).mean(), rel=1e-6)
     assert row["q_churn_scaled"] == pytest.approx(np.abs(new_q - q).mean() / q.std(), rel=1e-6)
+
+
+@pytest.mark.parametrize("critic", ["online", "offline"])
+def test_disagreement_and_steepness_by_differences(tmp_path, critic):
+    stage = build(tmp_path, Disagreement(size=8), added=70)
+    stage.probes.window()
+    table = stage.read("disagreement").query(f"critic == '{critic}'").set_index("window")
+    # Transitions 20 to 69 are stored, in windows of 20.
+    rng, h = stage.rng("disagreement"), 1e-6
+    for window, start, end in ((1, 20, 40), (2, 40, 60), (3, 60, 70)):
+        ids = start + np.sort(rng.choice(end - start, 8, replace=False))
+        batch, networks = stage.replay.take(ids), stage.agent.networks
+        q = networks.q_values(batch.obs, batch.action, critic)
+        slopes = []
+        for k in range(2):
+            step = torch.zeros(2)
+            step[k] = h
+            sides = [
+                networks.q_values(batch.obs, batch.action + sign * step, critic) for sign in (1, -1)
+            ]
+            slopes.append((sides[0] - sides[1]) / (2 * h))
+        row = table.loc[window]
+        assert row["count"] == 8 and row["age"] == pytest.approx(np.mean(69 - ids))
+        assert row["disagreement"] == pytest.approx((q[0] - q[1]).abs().mean().item(), rel=1e-6)
+        steep = torch.stack(slopes).norm(dim=0).mean().item()
+        assert row["action_gradient"] == pytest.approx(steep, rel=1e-5)
+        assert row["q_std"] == pytest.approx(q.mean(dim=0).std(correction=0).item(), rel=1e-6)
+    assert list(table.index) == [1, 2, 3]
 
 
 def test_overestimation_by_definition(tmp_path):

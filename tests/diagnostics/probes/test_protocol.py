@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -56,9 +57,9 @@ def test_each_probe_has_a_stream_of_its_own(tmp_path):
 def test_names_and_options():
     known = sorted(probing.available())
     assert probing.chosen(["none"]) == [] == probing.chosen([])
-    assert probing.chosen(["all"]) == known
+    assert probing.chosen(["all"]) == probing.usual() == [n for n in known if n != "curvature"]
     both = probing.chosen(["all", "critic_loss:raw"])
-    assert len(both) == len(known) and "critic_loss:raw" in both
+    assert len(both) == len(known) - 1 and "critic_loss:raw" in both
     (probe,) = probing.load(["critic_loss:raw"])
     assert probe._raw is True
     (probe,) = probing.load(["critic_loss:raw=false"])
@@ -90,6 +91,14 @@ def test_names_and_options():
 def test_mistakes_are_named(spec, message):
     with pytest.raises(ConfigError, match=message):
         probing.load(spec)
+
+
+def test_a_probe_that_cannot_be_imported_is_named(monkeypatch):
+    entry = EntryPoint("broken", "no_such_module:Broken", probing.USUAL)
+    monkeypatch.setattr(probing, "available", lambda: {"broken": entry})
+    assert probing.chosen(["all"]) == ["broken"], "names alone import nothing"
+    with pytest.raises(ConfigError, match="'broken' cannot be loaded from no_such_module:Broken"):
+        probing.load(["all"])
 
 
 def test_seconds_spent_outlive_a_resume(tmp_path):

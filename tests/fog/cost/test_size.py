@@ -13,8 +13,8 @@ from fog.agents import build_agent
 from fog.checkpoint import candidates
 from fog.config import Config
 from fog.cost.disk import checkpoint_bytes, disk_bytes
-from fog.cost.memory import replay_bytes, state_bytes
-from fog.cost.probes import PROBES, attached, moments
+from fog.cost.memory import replay_bytes, run_bytes, state_bytes
+from fog.cost.probes import attached, outline, unpriced
 from fog.cost.work import Work, work_of
 from fog.probing import available
 from fog.records.sizes import NetworkSpec
@@ -26,7 +26,9 @@ OBS, ACT, LENGTH = 3, 1, 200
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Work, Path]:
-    config = tiny(tmp_path_factory.mktemp("runs"), probes=("all",), tensorboard=True)
+    config = tiny(
+        tmp_path_factory.mktemp("runs"), probes=("all",), tensorboard=True, priming_updates=20
+    )
     return config, work_of(config), fog.train(config).directory
 
 
@@ -44,7 +46,8 @@ def test_everything_happens_as_often_as_counted(finished: tuple[Config, Work, Pa
     assert work.evaluations == evals["env_step"].nunique()
     assert work.log_rows == len(train)
     assert len(work.windows) == len(list((home / "probes" / "sample_fit").iterdir()))
-    assert moments(config, work)["cadence"] == len(list((home / "probes" / "norms").iterdir()))
+    run = outline(config, work, NetworkSpec.from_settings(config.flat(), OBS, ACT), LENGTH)
+    assert run.measurements(20) == len(list((home / "probes" / "norms").iterdir()))
 
 
 def test_updates_are_counted_by_the_depth_they_are_made_with() -> None:
@@ -59,6 +62,17 @@ def test_updates_are_counted_by_the_depth_they_are_made_with() -> None:
             found[agent.depth] += 1
         agent.reset()
     assert work_of(config).updates == found
+    # 45 more before the first reset: 125, of which 65 are made at the largest depth.
+    primed = work_of(tiny(Path("nowhere"), priming_updates=45))
+    assert primed.updates == found | {4: found[4] + 45}
+
+
+def test_the_batches_of_a_dose_are_drawn_in_portions() -> None:
+    spec = NetworkSpec.from_settings(tiny(Path("nowhere")).flat(), OBS, ACT)
+    configs = [tiny(Path("nowhere"), priming_updates=dose) for dose in (0, 10, 16, 10_000)]
+    sizes = [run_bytes(config, work_of(config), spec, False) for config in configs]
+    batch = 4 * 16 * (2 * OBS + ACT + 3)
+    assert [size - sizes[0] for size in sizes] == [0, 9 * batch, 15 * batch, 15 * batch]
 
 
 def test_a_checkpoint_is_as_large_as_estimated(finished: tuple[Config, Work, Path]) -> None:
@@ -107,7 +121,7 @@ def test_the_agent_takes_the_bytes_of_its_tensors(variant: str) -> None:
 
 
 def test_every_probe_of_this_project_has_a_price() -> None:
-    assert set(PROBES) == set(available())
+    assert unpriced(tiny(Path("nowhere"), probes=tuple(available()))) == []
 
 
 def test_options_of_a_probe_do_not_hide_it() -> None:

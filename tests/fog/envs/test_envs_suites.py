@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 
 import gymnasium
@@ -11,9 +12,10 @@ from envs_support import ONE_OF_EACH, actions, rollout, task_param
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-from fog import envs, seeding
+from fog import envs, seeding, tasks
 from fog.envs import detect
 from fog.errors import UserError
+from fog.tasks import Task
 
 EACH = [task_param(name) for name in ONE_OF_EACH]
 
@@ -99,6 +101,83 @@ def test_dmc_equals_dm_control_in_the_order_of_its_specification() -> None:
         timestep = reference.step(action)
         np.testing.assert_array_equal(observation, flat(timestep))
         assert reward == timestep.reward
+
+
+def never(name: str) -> Task:
+    return dataclasses.replace(tasks.get(name), termination="never")
+
+
+@pytest.mark.parametrize(
+    "name", ["Ant-v4", "Humanoid-v4", "Walker2d-v4", "gym:Hopper-v4", "gym:InvertedPendulum-v4"]
+)
+def test_a_robot_that_has_fallen_goes_on_to_the_time_limit(name: str) -> None:
+    usual, env = envs.make(name, seed=3), envs.make(never(name), seed=3)
+    usual.reset()
+    observation, _ = env.reset()
+    moves = actions(env, 1, 1000)
+    # Full controls throw every one of them over, the ant by a jump.
+    moves = np.sign(moves)
+    fell = None
+    for k, move in enumerate(moves):
+        observation, reward, terminated, truncated, _ = env.step(move)
+        assert not terminated and truncated == (k == 999)
+        assert np.isfinite(observation).all() and np.isfinite(reward)
+        if fell is None:
+            again, usual_reward, ended, *_ = usual.step(move)
+            np.testing.assert_array_equal(observation, again)
+            fell = k if ended else None
+            assert ended or reward == usual_reward
+    assert fell is not None and fell < 900
+
+
+@pytest.mark.parametrize(("name", "bonus"), [("Humanoid-v4", 5.0), ("Walker2d-v4", 1.0)])
+def test_the_reward_for_being_healthy_ends_with_health(name: str, bonus: float) -> None:
+    """Gymnasium's v4 pays it in any state as long as falling ends the episode."""
+    usual, env = envs.make(name, seed=3), envs.make(never(name), seed=3)
+    usual.reset()
+    env.reset()
+    ended = False
+    for move in np.sign(actions(env, 1, 500)):
+        reward = env.step(move)[1]
+        _, usual_reward, ended, *_ = usual.step(move)
+        if ended:
+            break
+    assert ended
+    assert usual_reward - reward == pytest.approx(bonus)
+
+
+@pytest.mark.parametrize("name", [task_param("cartpole-swingup"), task_param("mw-assembly")])
+def test_suites_without_termination_are_unaffected(name: str) -> None:
+    usual = rollout(envs.make(name, seed=2), episode=4)
+    np.testing.assert_array_equal(rollout(envs.make(never(name), seed=2), episode=4), usual)
+
+
+def test_dmc_goes_on_where_its_task_would_end() -> None:
+    env = envs.make(never("cartpole-swingup"), seed=0)
+    free = env.simulator._env.task.get_termination
+    assert free(env.simulator._env.physics) is None
+    ending = envs.make("cartpole-swingup", seed=0)
+    ending.simulator._env.task.get_termination = lambda physics: 0.0
+    ending.reset()
+    assert ending.step([0.0])[2]
+    # dm_control would start a new episode at the next step; with `never` it is not reached.
+    ending.simulator.never_terminate()
+    ending.reset()
+    assert not any(ending.step([0.5])[2] for _ in range(20))
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_repeated_actions_are_steps_in_a_row(name: str) -> None:
+    single = envs.make(name, seed=1)
+    double = envs.make(dataclasses.replace(tasks.get(name), action_repeat=2), seed=1)
+    single.reset()
+    double.reset()
+    for action in actions(single, 0, 10):
+        first = single.step(action)
+        second = single.step(action)
+        observation, reward, *_ = double.step(action)
+        np.testing.assert_array_equal(observation, second[0])
+        assert reward == first[1] + second[1]
 
 
 def test_metaworld_shows_a_new_goal_in_every_episode() -> None:

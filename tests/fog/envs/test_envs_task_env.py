@@ -12,6 +12,7 @@ import pytest
 from fog import seeding
 from fog.envs.simulator import unbounded
 from fog.envs.task_env import TaskEnv
+from fog.errors import UserError
 from fog.tasks import Task
 
 TASK = Task("fake", "gym", "other", "fake", episode_length=5)
@@ -30,6 +31,7 @@ class Recorder:
         self.actions: list[np.ndarray] = []
         self._ends_at = ends_at
         self._step = 0
+        self.told = False
 
     def reset(self, seed: int) -> tuple[np.ndarray, dict[str, Any]]:
         self.seeds.append(seed)
@@ -42,6 +44,9 @@ class Recorder:
         observation = np.full(1, self._step, np.float32)
         terminated = self._step == self._ends_at
         return observation, float(self._step), terminated, False, {"success": self._step == 2}
+
+    def never_terminate(self) -> None:
+        self.told = True
 
     def render(self) -> np.ndarray:
         return np.zeros((2, 2, 3), np.uint8)
@@ -139,6 +144,47 @@ def test_action_repeat_sums_rewards_and_keeps_any_success() -> None:
     assert (observation[0], reward, truncated, info["success"]) == (3, 1 + 2 + 3, False, 1.0)
     observation, reward, _, truncated, info = env.step([0, 0])
     assert (observation[0], reward, truncated, info["success"]) == (5, 4 + 5, True, 0.0)
+
+
+def test_never_terminating_goes_on_to_the_time_limit() -> None:
+    simulator = Recorder(ends_at=2)
+    env = make(simulator, termination="never")
+    assert simulator.told
+    env.reset()
+    seen = [env.step([0, 0]) for _ in range(5)]
+    assert [step[0][0] for step in seen] == [1, 2, 3, 4, 5]
+    assert [step[2] for step in seen] == [False] * 5
+    assert [step[3] for step in seen] == [False] * 4 + [True]
+    env = make(Recorder(ends_at=2), termination="never", action_repeat=3)
+    env.reset()
+    assert env.step([0, 0])[:2] == (3, 1 + 2 + 3)
+    assert not make(Recorder()).simulator.told
+
+
+def test_a_simulator_that_cannot_go_on_says_so_in_one_line() -> None:
+    class Strict(Recorder):
+        def step(self, action: np.ndarray) -> Any:
+            if self._step == 2:
+                raise RuntimeError("the episode\nis over")
+            return super().step(action)
+
+    env = make(Strict(ends_at=2), termination="never")
+    env.reset()
+    env.step([0, 0])
+    env.step([0, 0])
+    with pytest.raises(UserError, match=r"fake cannot go on .* \(the episode is over\): use"):
+        env.step([0, 0])
+    # A fault of the simulator before any end is its own.
+    env = make(Strict(), termination="never")
+    env.reset()
+    env.step([0, 0])
+    env.step([0, 0])
+    with pytest.raises(RuntimeError):
+        env.step([0, 0])
+    simulator = Recorder()
+    simulator.max_steps = None
+    with pytest.raises(UserError, match="no time limit"):
+        make(simulator, episode_length=None, termination="never")
 
 
 def test_action_repeat_stops_at_termination() -> None:

@@ -64,6 +64,26 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, name, saved_at, length):
         assert torch.equal(a, b)
 
 
+def test_priorities_of_an_older_file_all_count_as_measured(tmp_path: Path):
+    """Files did not mark what arrived with its priority and what was measured."""
+    saved = build("per")
+    live(saved, range(9))
+    saved.save(tmp_path)
+    marked = np.load(tmp_path / "priorities.npy")
+    assert (marked > 0).any()
+    np.save(tmp_path / "priorities.npy", np.abs(marked))
+    state = json.loads((tmp_path / "replay.json").read_text())
+    state["sampler_state"]["max_priority"] = 1e9
+    (tmp_path / "replay.json").write_text(json.dumps(state))
+    loaded = build("per", seed=5)
+    loaded.load(tmp_path)
+    np.testing.assert_array_equal(
+        loaded.sampler.probabilities(0, 9), saved.sampler.probabilities(0, 9)
+    )
+    loaded.sampler.add(9)
+    assert abs(loaded.sampler.array(9, 10)[0]) == np.abs(marked).max()
+
+
 def test_memory_and_memmap_read_each_others_files(tmp_path: Path):
     mapped = build("decay", storage="memmap", directory=tmp_path / "ring")
     live(mapped, range(31))

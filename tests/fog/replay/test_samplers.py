@@ -132,11 +132,13 @@ class Recorder:
         self.replay = Replay(1, 1, capacity, sampler=sampler)
         self.replay.begin_episode([0.0])
         self.priorities: dict[int, float] = {}
-        self.largest = 1.0
+        self.measured: dict[int, float] = {}
         for step in range(added):
             self.replay.add([0.0], 0.0, [0.0], False, False)
-            self.priorities[step] = self.QUOTA if name == "cuer" else self.largest
             self.priorities.pop(step - capacity, None)
+            self.measured.pop(step - capacity, None)
+            largest = max(self.measured.values(), default=1.0)
+            self.priorities[step] = self.QUOTA if name == "cuer" else largest
             if step % 7 == 0:
                 _, ids = self.replay.sample(32)
                 self.pay(ids)
@@ -151,11 +153,11 @@ class Recorder:
                 self.priorities[i] = max(self.priorities[i] - 1.0, self.FLOOR)
 
     def rank(self, ids: np.ndarray, errors: np.ndarray) -> None:
-        """PER: (|TD error| + 1e-6)^alpha; the largest ever is what newcomers get."""
+        """PER: (|TD error| + 1e-6)^alpha; newcomers get the largest of those still stored."""
         for i, error in zip(ids.ravel().tolist(), errors.ravel().tolist(), strict=True):
             if self.name == "per":
                 self.priorities[i] = (abs(error) + 1e-6) ** self.ALPHA
-                self.largest = max(self.largest, self.priorities[i])
+                self.measured[i] = self.priorities[i]
 
     def law(self) -> np.ndarray:
         """The probability of each stored transition, oldest first, by the definitions."""
@@ -232,6 +234,49 @@ def test_prioritised_replay_by_hand():
     assert sampler.beta_at(100) == sampler.beta_at(10_000) == 1.0
 
 
+def test_a_spike_of_td_errors_does_not_outlive_the_transitions_that_had_it():
+    """Newborn critics have huge errors; what arrives later must not carry them."""
+    capacity = 6
+    sampler = make_sampler("per", capacity=capacity, rng=generator(0, "replay"), alpha=1.0)
+
+    def newcomer(transition: int) -> float:
+        sampler.add(transition)
+        oldest = max(0, transition + 1 - capacity)
+        return float(abs(sampler.array(oldest, transition + 1)[-1]))
+
+    assert [newcomer(i) for i in range(4)] == [1.0] * 4
+    sampler.update(np.arange(4), np.array([20.0, 900.0, 30.0, 10.0]), 0)
+    assert newcomer(4) == newcomer(5) == pytest.approx(900.0)
+    # Drawn again, the spike is measured to be gone. 4 and 5 still hold it, but do not hand it on.
+    sampler.update(np.array([1]), np.array([5.0]), 0)
+    assert newcomer(6) == pytest.approx(30.0)  # overwrites 0
+    sampler.update(np.array([4, 5]), np.array([3.0, 7.0]), 1)
+    assert newcomer(7) == pytest.approx(30.0)  # overwrites 1
+    assert newcomer(8) == pytest.approx(10.0)  # overwrites 2, which had the 30
+    # Evicted with its errors unmeasured again, a spike is gone too.
+    sampler.update(np.array([3, 4, 5]), np.array([800.0, 3.0, 7.0]), 3)
+    assert newcomer(9) == pytest.approx(7.0)  # overwrites 3
+    assert [newcomer(i) for i in (10, 11)] == pytest.approx([7.0, 1.0])  # nothing measured is left
+
+
+def test_prioritised_replay_forgets_a_spike_while_it_trains():
+    """With errors of 1 after a spike, newcomers' priorities come back to 1 within a few steps."""
+    capacity = 5000
+    sampler = make_sampler("per", capacity=capacity, rng=generator(1, "replay"))
+    replay = Replay(1, 1, capacity, sampler=sampler)
+    replay.begin_episode([0.0])
+    given = []
+    for step in range(1200):
+        replay.add([0.0], 0.0, [0.0], False, False)
+        given.append(float(abs(sampler.array(step, step + 1)[0])))
+        if step >= 200:
+            _, ids = replay.sample(64)
+            replay.update_priorities(ids, np.full(ids.shape, 1e4 if step == 500 else 1.0))
+    assert given[501] == pytest.approx(1e4**0.6)
+    settled = (1.0 + 1e-6) ** 0.6
+    assert given[700:] == pytest.approx([settled] * 500)
+
+
 def test_prioritised_replay_ignores_evicted_and_refuses_nonsense():
     replay = Recorder("per", 10, 25).replay
     before = replay.sampler.probabilities(15, 25)
@@ -266,6 +311,70 @@ def test_cuer_pays_off_one_per_draw_and_evens_out_the_counts():
         ids, _ = sampler.draw(1, 3, 0, 4)
         owed = np.maximum(owed - np.bincount(ids.ravel(), minlength=4), 0.5)
         assert np.allclose(sampler.array(0, 4), owed)
+
+
+BATCH, WARMUP, LIFE, ROOM = 16, 30, 800, 350
+
+
+def lived(ratio: int, quota: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Train on nothing: ages of all draws, and how often each age was and should be drawn.
+
+    What should be is the sum of the laws before each batch, from a dictionary of priorities that
+    pays off by the definition. Within a batch the law stands still.
+    """
+    sampler = make_sampler("cuer", capacity=ROOM, rng=generator(11, "replay"), quota=quota)
+    owed: dict[int, float] = {}
+    ages: list[np.ndarray] = []
+    expected = np.zeros(ROOM)
+    for step in range(LIFE):
+        sampler.add(step)
+        owed[step] = quota
+        owed.pop(step - ROOM, None)
+        for _ in range(ratio if step >= WARMUP else 0):
+            weights = np.array([owed[i] for i in range(step, step - len(owed), -1)])
+            expected[: len(owed)] += BATCH * weights / weights.sum()
+            ids = sampler.draw(1, BATCH, step + 1 - len(owed), step + 1)[0].ravel()
+            ages.append(step - ids)
+            for i in ids.tolist():
+                owed[i] = max(owed[i] - 1.0, 0.01)
+    drawn = np.concatenate(ages)
+    return drawn, np.bincount(drawn, minlength=ROOM), expected
+
+
+def simulated_mean_age(ratio: int, quota: float) -> float:
+    """The same life by nothing but the definition and numpy's own weighted choice."""
+    rng = np.random.default_rng(12)
+    owed = np.zeros(0)
+    total = draws = 0
+    for step in range(LIFE):
+        owed = np.append(owed, quota)[-ROOM:]
+        for _ in range(ratio if step >= WARMUP else 0):
+            chosen = rng.choice(len(owed), BATCH, p=owed / owed.sum())
+            total += (len(owed) - 1 - chosen).sum()
+            draws += BATCH
+            owed = np.maximum(owed - np.bincount(chosen, minlength=len(owed)), 0.01)
+    return total / draws
+
+
+@pytest.mark.parametrize("quota", ["batch", "step"])
+@pytest.mark.parametrize("ratio", [1, 10])
+def test_cuer_at_both_replay_ratios_in_both_readings(ratio, quota):
+    owed = BATCH * (ratio if quota == "step" else 1)
+    ages, observed, expected = lived(ratio, owed)
+    assert chi_square(ages, expected / expected.sum(), 0) > P_MIN
+    assert ages.mean() == pytest.approx(simulated_mean_age(ratio, owed), rel=0.05)
+    sizes = np.minimum(np.arange(WARMUP, LIFE) + 1, ROOM)
+    uniform = ((sizes - 1) / 2).mean()
+    if ratio > 1 and quota == "batch":
+        # A tenth of the draws is of newcomers, the rest is uniform over what is paid off.
+        assert 0.85 < ages.mean() / uniform < 0.95
+        flat = ratio * BATCH * np.array([(1 / sizes[sizes > age]).sum() for age in range(ROOM)])
+        bins = slice(100, ROOM)
+        old, even = observed[bins].reshape(5, 50).sum(1), flat[bins].reshape(5, 50).sum(1)
+        np.testing.assert_allclose(old, 0.9 * even, rtol=0.05)
+    else:
+        # As much is owed as is drawn, so the debt of the warm-up stays and draws are young.
+        assert ages.mean() < 2 * WARMUP < 0.5 * uniform
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

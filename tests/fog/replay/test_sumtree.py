@@ -1,11 +1,11 @@
-"""The sum tree against plain arithmetic on its leaves."""
+"""The trees against plain arithmetic on their leaves."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from fog.replay import SumTree
+from fog.replay import MaxTree, SumTree
 
 SIZES = [1, 5, 4096, 4097, 70_000, 1_100_000]
 
@@ -70,3 +70,24 @@ def test_of_a_repeated_index_the_last_weight_stays():
     tree.set(np.array([7, 7, 7]), np.array([1.0, 2.0, 3.0]))
     assert tree.leaves[7] == 3.0
     assert tree.total == 3.0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_largest_is_exact_also_after_it_was_lowered(size):
+    rng = np.random.default_rng(3)
+    tree = MaxTree(size)
+    plain = np.zeros(size)
+    assert tree.largest == 0.0
+    for _ in range(50):
+        indices = rng.integers(0, size, 64)
+        values = rng.exponential(size=64) ** 3
+        tree.set(indices, values)
+        plain[indices] = values
+        assert tree.largest == plain.max()
+        one = int(plain.argmax())
+        tree.set_one(one, 0.0)
+        plain[one] = 0.0
+        assert tree.largest == plain.max()
+    tree.leaves[:] = 0.0
+    tree.rebuild()
+    assert tree.largest == 0.0

@@ -31,7 +31,8 @@ def test_every_experiment_of_the_paper_has_a_plan_and_a_miniature() -> None:
 def test_together_they_are_the_paper() -> None:
     runs = [job.config.run for name in FULL for job in plan_of(name).jobs({})]
     assert {run.task for run in runs if run.variant == "fog"} == set(registry())
-    assert {run.variant for run in runs} == set(VARIANTS)
+    papers = {name for name, at in VARIANTS.items() if at.family != "primacy bias by dose"}
+    assert {run.variant for run in runs} == papers
 
 
 @pytest.mark.parametrize("name", FULL)

@@ -1,0 +1,66 @@
+"""Power against a simulation that shares no code with it, and against the textbook."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from diagnostics.power import MOST_SEEDS, bootstrap_power, seeds_needed, welch_power
+
+
+def simulated(effect: float, spreads: tuple[float, ...], seeds: int, trials: int = 4000) -> float:
+    """Share of experiments whose whole Welch interval lies above zero, by scipy's own test."""
+    rng = np.random.default_rng(1)
+    one = rng.normal(effect, spreads[0], (trials, seeds))
+    if len(spreads) == 1:
+        low = stats.ttest_1samp(one, 0.0, axis=1).confidence_interval().low
+    else:
+        other = rng.normal(0.0, spreads[1], (trials, seeds))
+        low = stats.ttest_ind(one, other, axis=1, equal_var=False).confidence_interval().low
+    return float(np.mean(low > 0))
+
+
+@pytest.mark.parametrize(
+    ("effect", "spreads", "seeds"),
+    [(1.0, (1.0, 1.0), 6), (1.0, (1.0, 2.0), 10), (0.5, (1.0, 0.2), 20), (1.0, (1.5,), 8)],
+)
+def test_power_is_that_of_simulated_experiments(effect, spreads, seeds):
+    assert welch_power(effect, spreads, seeds) == pytest.approx(
+        simulated(effect, spreads, seeds), abs=0.03
+    )
+
+
+def test_the_textbooks_number_of_seeds():
+    """Cohen: d = 0.5 needs 64 per group, d = 0.8 needs 26, for 80 % at 5 % two-sided."""
+    rng = np.random.default_rng(0)
+    one, other = rng.standard_normal((2, 40))
+    samples = tuple((sample - sample.mean()) / sample.std(ddof=1) for sample in (one, other))
+    assert seeds_needed(0.5, samples).welch == 64
+    assert seeds_needed(0.8, samples).welch == 26
+
+
+def test_bootstrap_agrees_for_normal_runs_and_sees_skewed_ones():
+    rng = np.random.default_rng(0)
+    normal = tuple(rng.standard_normal((2, 200)))
+    welch = welch_power(0.8, tuple(s.std(ddof=1) for s in normal), 12)
+    assert bootstrap_power(0.8, normal, 12, rng) == pytest.approx(welch, abs=0.03)
+    skewed = tuple(rng.lognormal(0, 1.5, (2, 200)))
+    spreads = tuple(s.std(ddof=1) for s in skewed)
+    assert abs(bootstrap_power(4.0, skewed, 8, rng) - welch_power(4.0, spreads, 8)) > 0.05
+
+
+def test_common_seeds_need_fewer_where_they_share_their_luck():
+    rng = np.random.default_rng(0)
+    luck, noise = rng.standard_normal(30), 0.3 * rng.standard_normal((2, 30))
+    found = seeds_needed(0.4, (luck + noise[0], luck + noise[1]), paired=True)
+    assert found.paired is not None and found.welch is not None
+    assert found.paired < found.welch / 4
+
+
+def test_what_cannot_be_known():
+    one = np.array([1.0])
+    assert seeds_needed(1.0, (one, one)) == (None, None, None)
+    wide = np.array([-1e6, 1e6, 0.0])
+    assert seeds_needed(1e-3, (wide, wide)).welch is None
+    assert MOST_SEEDS >= 1000
