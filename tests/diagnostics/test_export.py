@@ -10,6 +10,7 @@ import diagnostics
 from diagnostics.commands.export import command
 from diagnostics.errors import AnalysisError
 from diagnostics.export import export
+from tests.diagnostics.recorded import copy, mark
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 TABLES = ("critic_loss", "sample_counts", "dormancy", "features", "churn")
@@ -102,3 +103,12 @@ def test_the_command_says_what_it_did(
     assert command(["--runs", str(runs), "--out", str(tmp_path / "kept")]) == 0
     said = capsys.readouterr().out
     assert "has not ended" in said and "1 runs" in said
+
+
+def test_a_table_of_which_not_all_is_read_is_not_exported(tmp_path: Path) -> None:
+    """Old gradient scores are read as null: the copy would have lost them."""
+    run = copy(tmp_path / "runs")
+    mark(run / "probes" / "dormancy", "1")
+    with pytest.raises(AnalysisError, match=r"cannot export .*dormancy has schema version 1"):
+        export(tmp_path / "runs", tmp_path / "out")
+    assert len(export(tmp_path / "runs", tmp_path / "out", without=["dormancy"]).runs) == 1
