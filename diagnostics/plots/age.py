@@ -26,6 +26,7 @@ from diagnostics.plots.style import COLOURS, styled
 Plot = tuple[Figure, pd.DataFrame]
 
 _TODAY, _FRESH = COLOURS["orange"], COLOURS["blue"]
+_FITS = {"targets": ("o", COLOURS["orange"]), "change": ("s", COLOURS["purple"])}
 _MOMENTS = 6
 """Measurements that one panel of lines can hold."""
 
@@ -38,30 +39,23 @@ def warm_start(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot
         events: Its events.
         title: Headline.
     """
-    means = table.groupby("env_step")[["gap", "gap_fitted"]].mean()
+    means = table.groupby(["fit", "env_step"])[["gap", "gap_fitted"]].mean()
     with styled():
-        figure, (gaps, losses) = panels(2, columns=2, width=4.6, height=3.4)
+        figure, (gaps, *losses) = panels(3, columns=3, width=4.0, height=3.4)
         gaps.axhline(0.0, color="#999999", lw=0.8)
-        gaps.plot(table["env_step"], table["gap"], "o", ms=2.5, mew=0, color="#999999")
-        gaps.plot(means.index, means["gap"], color=_TODAY, marker="o", ms=3)
-        gaps.plot(means.index, means["gap_fitted"], color=_TODAY, ls="--", lw=1.2)
-        gaps.set_ylabel("gap: ln(loss of today's / of fresh)\nabove 0: today's learns worse")
+        for fit, (marker, colour) in _FITS.items():
+            if fit in means.index:
+                line = means.loc[fit]
+                gaps.plot(line.index, line["gap"], color=colour, marker=marker, ms=3, label=fit)
+        gaps.set_ylabel(
+            "gap: ln(loss of today's / of fresh),\nheld-out rows; above 0: today's is worse"
+        )
+        gaps.legend(title="fit", loc="best")
         handles = mark_events(gaps, events)
         gaps.set_xlim(left=0)
         step_axis(gaps)
-        measured = table[table["gap"].notna()]
-        if measured.empty:
-            empty(losses, "no window was large enough")
-        else:
-            last = measured[measured["env_step"] == measured["env_step"].max()]
-            for name, colour in (("today", _TODAY), ("fresh", _FRESH)):
-                for suffix, stroke in (("", "-"), ("_fitted", "--")):
-                    curve = np.mean(np.stack(last[name + suffix].to_list()), axis=0)
-                    losses.plot(last["steps"].iloc[0], curve, color=colour, ls=stroke)
-            log_axis(losses)
-            step = step_label(float(last["env_step"].iloc[0]))
-            losses.set_ylabel(f"loss / variance of the targets\n(measured at step {step})")
-            losses.set_xlabel("optimiser step of the fit")
+        for axes, fit in zip(losses, _FITS, strict=True):
+            _loss_curves(axes, table[(table["fit"] == fit) & table["gap"].notna()], fit)
         handles = [
             Line2D([], [], color=_TODAY, label="today's critic"),
             Line2D([], [], color=_FRESH, label="a fresh critic"),
@@ -72,10 +66,28 @@ def warm_start(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot
         crown(figure, title, handles, columns=6)
         small_print(
             figure,
-            "Both learn the same targets of the newest window for as many steps, from the same "
-            "loss. Dots: twins; lines: their mean. One run, one seed: no intervals.",
+            "Both critics learn from the newest window for as many steps. targets: the targets "
+            "themselves, where today's critic has a head start. change: of the output from where "
+            "it stood, from the same loss. Mean of the twins; one run, one seed: no intervals.",
         )
     return figure, means.reset_index()
+
+
+def _loss_curves(axes: Axes, measured: pd.DataFrame, fit: str) -> None:
+    """Loss over the steps of the last measurement of one kind of fit."""
+    axes.set_title(f"fit: {fit}")
+    if measured.empty:
+        empty(axes, "no window was large enough")
+        return
+    last = measured[measured["env_step"] == measured["env_step"].max()]
+    for name, colour in (("today", _TODAY), ("fresh", _FRESH)):
+        for suffix, stroke in (("", "-"), ("_fitted", "--")):
+            curve = np.mean(np.stack(last[name + suffix].to_list()), axis=0)
+            axes.plot(last["steps"].iloc[0], curve, color=colour, ls=stroke)
+    log_axis(axes)
+    step = step_label(float(last["env_step"].iloc[0]))
+    axes.set_ylabel(f"loss / variance of the targets\n(measured at step {step})")
+    axes.set_xlabel("optimiser step of the fit")
 
 
 def off_policy(table: pd.DataFrame, *, title: str) -> Plot:
