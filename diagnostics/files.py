@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow
 import pyarrow.csv
@@ -183,7 +184,7 @@ def read_parts(
         if problem is not None:
             problems.append(f"{where} {problem}: left out")
             continue
-        table, changes = _without_changed(name, table)
+        table, changes = _as_of_today(name, table)
         problems += [change for change in changes if change not in problems]
         tables.append(table)
     if not tables:
@@ -201,8 +202,8 @@ def _mismatch(name: str, table: pyarrow.Table) -> str | None:
     if version not in map(str, schema.READABLE):
         readable = " and ".join(map(str, schema.READABLE))
         return f"has schema version {version or 'unknown'}, this code reads {readable}"
-    wanted = schema.TABLES[name].names if name in schema.TABLES else ["env_step"]
-    missing = set(wanted) - set(table.column_names)
+    today = name in schema.TABLES and version == str(schema.VERSION)
+    missing = set(schema.TABLES[name].names if today else ["env_step"]) - set(table.column_names)
     return f"lacks the columns {sorted(missing)}" if missing else None
 
 
@@ -211,16 +212,33 @@ def _version(table: pyarrow.Table) -> str:
     return version.decode()
 
 
-def _without_changed(name: str, table: pyarrow.Table) -> tuple[pyarrow.Table, list[str]]:
-    """A part without values that meant something else in its schema version, and what they were."""
+def _as_of_today(name: str, table: pyarrow.Table) -> tuple[pyarrow.Table, list[str]]:
+    """A part of any version in today's columns, and which of its own are not read.
+
+    Null is what an older version did not record, and what meant something else in it.
+    """
     version = _version(table)
-    said = []
-    for column, meaning in schema.CHANGED.get(int(version), {}).get(name, {}).items():
-        place = table.schema.get_field_index(column)
-        field = table.schema.field(place)
-        table = table.set_column(place, field, pyarrow.nulls(len(table), field.type))
-        said.append(f"probes/{name} has schema version {version}: {column} is not read, {meaning}")
-    return table, said
+    if name not in schema.TABLES or version == str(schema.VERSION):
+        return table, []
+    changed = schema.CHANGED[int(version)].get(name, {})
+    columns = {"env_step": table["env_step"]}
+    for column in schema.TABLES[name].columns:
+        known = column.name in table.column_names and column.name not in changed
+        columns[column.name] = (
+            table[column.name] if known else pyarrow.nulls(len(table), _arrow_type(column.dtype))
+        )
+    said = [
+        f"probes/{name} has schema version {version}: {column} is not read, {meaning}"
+        for column, meaning in changed.items()
+    ]
+    return pyarrow.table(columns, metadata=table.schema.metadata), said
+
+
+def _arrow_type(dtype: str) -> pyarrow.DataType:
+    """The Arrow type of a column of `schema`."""
+    if dtype.startswith("list<"):
+        return pyarrow.list_(_arrow_type(dtype[5:-1]))
+    return pyarrow.string() if dtype == "str" else pyarrow.from_numpy_dtype(np.dtype(dtype))
 
 
 def one_line(error: Exception) -> str:

@@ -33,7 +33,8 @@ CHANGED: dict[int, dict[str, dict[str, str]]] = {
 """By older version and table, columns that meant something else, and why they are not read."""
 
 READABLE = (VERSION, *CHANGED)
-"""Versions that can be read; all other columns of the older ones mean the same as today's."""
+"""Versions that can be read. All other columns of the older ones mean the same as today's; those
+that were added since are null."""
 
 PHASES = ("cadence", "before reset", "after reset", "before expansion", "after expansion")
 

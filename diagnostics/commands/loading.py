@@ -11,6 +11,9 @@ from pathlib import Path
 from diagnostics.errors import AnalysisError, RunsWarning
 from diagnostics.runs import Runs, load
 
+_MANY = 3
+"""Runs with the same problem that are named one by one."""
+
 
 @contextmanager
 def loaded(folders: Sequence[Path], grid: str = "25k") -> Iterator[Runs]:
@@ -40,9 +43,11 @@ def add_grid(parser: argparse.ArgumentParser) -> None:
 
 
 def problem_lines(runs: Runs) -> list[str]:
-    """What is wrong with the runs, one line for each thing; many runs can share it."""
+    """What is wrong with the runs, one line each; one for all if many have the same problem."""
     lines = []
     for problem, rows in runs.problems.groupby("problem", sort=False):
-        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-        lines.append(f"problem: {rows['run'].iloc[0]}{more}: {problem}\n")
+        where = list(rows["run"])
+        if len(where) > _MANY:
+            where = [f"{where[0]} and {len(where) - 1} more"]
+        lines += [f"problem: {run}: {problem}\n" for run in where]
     return lines

@@ -147,12 +147,12 @@ def test_the_grid_can_be_chosen_and_is_named(capsys: pytest.CaptureFixture[str])
 def test_many_runs_share_one_line_of_problems(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = copy(tmp_path, seed=0), copy(tmp_path, seed=1)
-    for run in (first, second):
+    first, *others = (copy(tmp_path, seed=seed) for seed in range(4))
+    for run in (first, *others):
         mark(run / "probes" / "dormancy", "1")
     assert main(["compare", "--runs", str(tmp_path)]) == 0
     (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("problem")]
-    assert line.startswith(f"problem: {first} and 1 more: probes/dormancy has schema version 1")
+    assert line.startswith(f"problem: {first} and 3 more: probes/dormancy has schema version 1")
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

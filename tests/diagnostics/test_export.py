@@ -15,6 +15,7 @@ from diagnostics.export import export
 from diagnostics.privacy import clean_command, clean_config, clean_text
 from fog import configfile
 from fog.rundir import RunDirectory
+from tests.diagnostics.recorded import copy, mark
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 TABLES = ("critic_loss", "sample_counts", "dormancy", "features", "churn")
@@ -322,3 +323,12 @@ def test_command_lines_and_settings_stay_what_they_were_but_for_paths() -> None:
 def _out(text: str) -> tuple[str, str]:
     line = next(line for line in text.splitlines() if line.startswith("  out:"))
     return line, f"  out: {Path(line.partition(': ')[2]).name}"
+
+
+def test_a_table_of_which_not_all_is_read_is_not_exported(tmp_path: Path) -> None:
+    """Old gradient scores are read as null: the copy would have lost them."""
+    run = copy(tmp_path / "runs")
+    mark(run / "probes" / "dormancy", "1")
+    with pytest.raises(AnalysisError, match=r"cannot export .*dormancy has schema version 1"):
+        export(tmp_path / "runs", tmp_path / "out")
+    assert len(export(tmp_path / "runs", tmp_path / "out", without=["dormancy"]).runs) == 1

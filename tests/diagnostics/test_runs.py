@@ -353,6 +353,7 @@ def test_a_table_of_another_schema_is_refused_by_name(tmp_path: Path) -> None:
     pq.write_table(table.replace_schema_metadata({schema.METADATA_KEY: "99"}), part)
     part = sorted((run / "probes" / "srank").glob("*.parquet"))[0]
     pq.write_table(pq.read_table(part).drop(["width"]), part)
+    mark(part, str(schema.VERSION))
     loaded = load_damaged(tmp_path)
     assert "schema version 99" in problem_of(loaded, run)
     assert "lacks the columns ['width']" in problem_of(loaded, run)
@@ -394,6 +395,20 @@ def test_old_gradient_scores_are_not_read_under_the_new_name(tmp_path: Path) -> 
         "activation, where a dead ReLU neuron looks active"
     )
     assert set(loaded.problems["run"]) == {str(old)}
+
+
+def test_columns_that_an_old_table_could_not_have_are_null(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    run = copy(tmp_path)
+    for name, column in (("srank", "width"), ("dormancy", "layer"), ("plasticity", "area")):
+        for part in (run / "probes" / name).glob("*.parquet"):
+            pq.write_table(pq.read_table(part).drop([column]), part)
+        mark(run / "probes" / name, "1")
+        rows = diagnostics.load(tmp_path).table(name)
+        assert len(rows) and rows[column].isna().all(), name
+        assert set(schema.TABLES[name].names) <= set(rows.columns)
+    assert diagnostics.load(tmp_path).table("srank")["srank"].notna().all()
 
 
 def test_old_and_new_parts_of_one_table_are_told_apart(tmp_path: Path) -> None:
