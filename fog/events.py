@@ -150,7 +150,8 @@ class Subject(Protocol):
     """An agent under observation. Every method reads the networks as they are now.
 
     Nothing here draws random numbers of its own, writes to the agent or leaves gradients behind;
-    except from `evaluate` and `critic_loss`, results are detached. Noise is standard normal, (B, act_dim), and the caller's.
+    except from `evaluate` and `critic_loss`, results are detached. Noise is standard normal,
+    (B, act_dim), and the caller's.
     """
 
     @property
@@ -185,7 +186,7 @@ class Subject(Protocol):
         """The deterministic action, (B, act_dim)."""
 
     def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
-        """log pi(a | s) of given actions, (B,); NaN if the policy is deterministic."""
+        """Log pi(a | s) of given actions, (B,); NaN if the policy is deterministic."""
 
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
         """-alpha log pi(a | s) of a sampled action, (B,); zeros without entropy regularisation."""

@@ -18,7 +18,10 @@ TABLES = {
     "critic_loss",
     "dormancy",
     "features",
+    "interference",
+    "interference_rank",
     "norms",
+    "offpolicy",
     "overestimation",
     "plasticity",
     "sample_counts",
@@ -26,6 +29,7 @@ TABLES = {
     "sample_fit",
     "srank",
     "validation",
+    "warmstart",
 }
 
 

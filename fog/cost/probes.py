@@ -103,11 +103,11 @@ def probe_flops(
     depth = max(work.updates, key=lambda at: work.updates[at])
     if cost.rows == "buffer":
         rows = sum(min(at, config.replay.capacity) for at in work.windows)
-    elif cost.each_window:
-        stored = (min(at, config.replay.capacity) for at in work.windows)
-        rows = cost.rows * sum(-(-size // config.run.window_steps) for size in stored)
     else:
         times = sum(often[when] for when in cost.when)
+        if cost.each_window:
+            stored = (min(at, config.replay.capacity) for at in work.windows)
+            times = sum(-(-size // config.run.window_steps) for size in stored)
         each = config.run.eval_episodes * episode_length if cost.rows == "episodes" else cost.rows
         rows = times * each
     networks = 3 if spec.offline else 1

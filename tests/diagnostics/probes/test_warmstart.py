@@ -140,14 +140,20 @@ def gap(home: Path, seed: int, kill: bool) -> float:
     return float(pd.read_parquet(part)["gap"].mean())
 
 
+def error(found):
+    """Standard error of a mean over seeds."""
+    return found.std(ddof=1) / np.sqrt(len(found))
+
+
 def test_the_gap_has_the_right_sign_beyond_its_noise(tmp_path):
     newborn, dead = (
         np.array([gap(tmp_path, seed, kill) for seed in range(6)]) for kill in (False, True)
     )
-    errors = [found.std(ddof=1) / np.sqrt(len(found)) for found in (newborn, dead)]
-    assert abs(newborn.mean()) < 3 * errors[0], newborn
-    assert dead.mean() > 4 * errors[1], dead
-    assert dead.mean() - newborn.mean() > 3 * np.hypot(*errors), (newborn, dead)
+    # Of a seed, both have the same birth, the same data and the same fresh rival.
+    lost = dead - newborn
+    assert abs(newborn.mean()) < 3 * error(newborn), newborn
+    assert dead.mean() > 3 * error(dead), dead
+    assert lost.mean() > 3 * error(lost), lost
 
 
 def test_the_gap_does_not_depend_on_the_size_of_q(tmp_path):
