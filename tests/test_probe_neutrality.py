@@ -20,8 +20,11 @@ TABLES = {
     "disagreement",
     "dormancy",
     "features",
+    "interference",
+    "interference_rank",
     "layer_norms",
     "norms",
+    "offpolicy",
     "overestimation",
     "plasticity",
     "sample_counts",
@@ -30,6 +33,7 @@ TABLES = {
     "srank",
     "update_churn",
     "validation",
+    "warmstart",
 }
 
 

@@ -103,8 +103,8 @@ def off_policy(table: pd.DataFrame, *, title: str) -> Plot:
     # A dark line is late: the light end of the map would vanish on white.
     shades = matplotlib.colormaps["viridis_r"](np.linspace(0.15, 1.0, len(kept)))
     columns = {
-        "log_prob_median": r"log $\pi(a\,|\,s)$, median of the window",
-        "distance": r"distance $|a - \mu(s)|$, mean of the window",
+        "log_prob_median": "median of the window:\n" + r"$\log\,\pi(a\,|\,s)$",
+        "distance": "mean of the window:\n" + r"$|a - \mu(s)|$",
     }
     with styled():
         figure, axes = panels(2, columns=2, width=4.6, height=3.4)

@@ -103,11 +103,12 @@ def cosine(products: Array) -> Array:
     """Cosines from a Gram matrix; NaN where a vector is zero."""
     norms = np.sqrt(np.diagonal(products))
     norms = np.where(norms > 0, norms, np.nan)
-    return np.asarray(products / np.outer(norms, norms))
+    cosines: Array = products / np.outer(norms, norms)
+    return cosines
 
 
 def effective_rank(cosines: Array) -> float:
-    """Exp of the entropy of the eigenvalues, as shares of their sum (Roy & Vetterli).
+    """Exponential of the entropy of the eigenvalues, as shares of their sum (Roy & Vetterli).
 
     1 if all vectors point along one line, their number if they are orthogonal. Zero vectors do not
     count; NaN if anything else is not finite.

@@ -76,7 +76,7 @@ SATURATED = 1e-6
 
 
 def squashed_log_density(mean: Tensor, log_std: Tensor, action: Tensor) -> Tensor:
-    """Log pi(a | s) of given squashed actions, (B,), the sum over their dimensions.
+    """Log density of given squashed actions, (B,), the sum over their dimensions.
 
     The density is that of atanh(a) under the Gaussian times the slope 1 / (1 - a^2). A saturated
     dimension, |a| > 1 - 1e-6, has the mean density of that strip instead, its probability divided

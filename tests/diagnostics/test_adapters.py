@@ -97,6 +97,9 @@ PROBES = (
     "srank",
     "norms",
     "plasticity",
+    "interference",
+    "offpolicy",
+    "warmstart:steps=20",
 )
 
 
@@ -142,6 +145,13 @@ def test_any_torch_critic(tmp_path, agent):
     np.testing.assert_allclose(
         dormancy.iloc[0]["activation"], hidden.abs().mean(dim=0).detach(), rtol=1e-5
     )
+    offpolicy = read(tmp_path, "offpolicy").drop_duplicates("window").set_index("window")
+    assert offpolicy["log_prob"].isna().all(), "a deterministic policy has no density"
+    away = (agent.buffer.action - agent.act(agent.buffer.obs)).norm(dim=1).detach()
+    assert offpolicy.loc[1, "distance"] == pytest.approx(away[20:40].mean().item(), rel=1e-5)
+    assert np.isfinite(read(tmp_path, "warmstart")["gap"]).all()
+    assert np.isfinite(read(tmp_path, "interference")["cosine"]).all()
+
     counts = read(tmp_path, "norms").set_index("network")["parameters"]
     assert counts["actor"] == sum(p.numel() for p in agent.actor.parameters())
 
@@ -320,6 +330,45 @@ def test_what_would_not_be_neutral_is_refused(agent):
         without.action(agent.buffer.obs)
 
 
+def test_a_fresh_critic_of_somebody_else(agent):
+    subject = agent.subject()
+    state = torch.get_rng_state()
+    one, same, other = (subject.fresh("online", np.random.default_rng(s)) for s in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), state), "the global stream was used"
+    live = subject.parameters("online")
+    assert one.keys() == live.keys()
+    for name, tensor in one.items():
+        assert tensor.shape == live[name].shape and torch.equal(tensor, same[name])
+        assert not torch.equal(tensor, other[name]) and not torch.equal(tensor, live[name])
+    assert not torch.equal(one["0.0.weight"], one["1.0.weight"])
+
+    def zeros(module):
+        for parameter in module.parameters():
+            parameter.zero_()
+
+    given = ModuleSubject(agent.twins, agent.target, ACT, init=zeros)
+    assert not any(t.any() for t in given.fresh("online", np.random.default_rng(0)).values())
+
+
+def test_what_a_probe_lacks_is_said_before_training(tmp_path, agent):
+    without = ModuleSubject(agent.twins, agent.target, ACT)
+    with pytest.raises(UserError, match=r"^probe 'offpolicy': it needs the policy"):
+        Observer(without, agent.memory(), FACTS, tmp_path, ["offpolicy"]).start()
+
+    class Gain(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gain = nn.Parameter(torch.ones(8))
+
+        def forward(self, x):
+            return self.gain * x
+
+    agent.twins[1].insert(2, Gain())
+    subject = ModuleSubject(agent.twins, agent.target, ACT)
+    with pytest.raises(UserError, match=r"^probe 'warmstart': 2 \(Gain\) has no reset_parameters"):
+        Observer(subject, agent.memory(), FACTS, tmp_path, ["warmstart"]).start()
+
+
 def sb3_model(name: str, **settings):
     import gymnasium
     import stable_baselines3
@@ -364,6 +413,22 @@ def test_sb3_agent_learns_the_same_with_probes(tmp_path, name):
     for each in (*served, "disagreement", "layer_norms", "srank"):
         assert len(read(tmp_path, each)) > 0
     assert not (tmp_path / "update_churn").exists()
+    assert np.isfinite(read(tmp_path, "warmstart")["gap"]).any()
+    assert len(read(tmp_path, "interference_rank")) == 6
+    assert read(tmp_path, "offpolicy")["log_prob"].isna().all() == (name == "TD3")
+
+
+@needs_sb3
+def test_sb3_log_density_is_that_of_its_own_distribution():
+    from diagnostics.adapters.sb3 import subject_of
+
+    model = sb3_model("SAC", learning_rate=7e-4)
+    subject = subject_of(model)
+    obs = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    action, density = model.actor.action_log_prob(obs)
+    # SB3 adds 1e-6 inside the logarithm of the slope.
+    torch.testing.assert_close(subject.log_prob(obs, action), density.detach(), rtol=0, atol=1e-3)
+    assert subject.critic_lr() == pytest.approx(7e-4)
 
 
 @needs_sb3

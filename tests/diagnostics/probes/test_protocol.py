@@ -45,6 +45,27 @@ def test_a_failing_probe_stops_the_run_by_name(tmp_path):
         probes.env_step(EnvStep(0, 0.0, False, False))
 
 
+class Picky(Probe):
+    name = "picky"
+
+    def on_start(self, view):
+        raise ValueError("it needs a tail: attach one")
+
+
+def test_a_probe_refuses_an_agent_before_training(tmp_path):
+    probes = build(tmp_path, Picky(), added=1).probes
+    with pytest.raises(UserError, match=r"^probe 'picky': it needs a tail: attach one$") as caught:
+        probes.start()
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["interference", "offpolicy", "warmstart"])
+def test_a_window_without_data_records_nothing(tmp_path, name):
+    probes = build(tmp_path, *probing.load([name]), added=0).probes
+    probes.window()
+    assert not (tmp_path / name).exists()
+
+
 def test_each_probe_has_a_stream_of_its_own(tmp_path):
     class Other(Probe):
         name = "other"
@@ -80,8 +101,21 @@ def test_names_and_options():
         (["validation:x"], "it has: none"),
         *(
             ([f"{name}:batch=0"], f"probe '{name}': batch must be at least 1")
-            for name in ("churn", "dormancy", "norms", "plasticity", "srank")
+            for name in (
+                "churn",
+                "dormancy",
+                "interference",
+                "norms",
+                "offpolicy",
+                "plasticity",
+                "srank",
+                "warmstart",
+            )
         ),
+        (["warmstart:rows=9"], "probe 'warmstart': rows must be at least 10"),
+        (["warmstart:steps=0"], "probe 'warmstart': steps must be at least 1"),
+        (["interference:samples=0"], "probe 'interference': samples must be at least 1"),
+        (["interference:windows=0"], "probe 'interference': windows must be at least 1"),
         (["churn:per_window=0"], "probe 'churn': per_window must be at least 1"),
         (["dormancy:per_window=0"], "probe 'dormancy': per_window must be at least 1"),
         (["norms:per_window=0"], "probe 'norms': per_window must be at least 1"),
