@@ -99,8 +99,10 @@ def _pinned_kernel() -> Iterator[None]:
     The user's IPython profile is left out as well: its startup files could change results.
     """
     home = Path(tempfile.mkdtemp(prefix="fog-kernel-"))
+    # Nor does a kernel import from the folder it works in: -P for Python, the flag for IPython.
+    launcher = ("-P", "-m", "ipykernel_launcher", "--InteractiveShellApp.ignore_cwd=True")
     spec = {
-        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "argv": [sys.executable, *launcher, "-f", "{connection_file}"],
         "display_name": "Python 3",
         "language": "python",
         "env": {"IPYTHONDIR": str(home / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},

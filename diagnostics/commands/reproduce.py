@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from fog.children import python
 from fog.cli.parser import Parser, integer
 from fog.cli.sweepreport import summary
 from fog.errors import UserError
@@ -83,7 +84,7 @@ def _draw(runs: Path, figures: Path) -> int:
         ["report", "--runs", str(runs), "--notebooks", str(figures), "--out", str(page)],
         ["compare", "--runs", str(runs)],
     )
-    codes = [subprocess.run([sys.executable, "-m", "fog", *step]).returncode for step in steps]
+    codes = [subprocess.run(python("-m", "fog", *step)).returncode for step in steps]
     _say(f"\nRuns:    {runs.resolve()}")
     _say(f"Figures: {figures.resolve()}")
     _say(f"Claims:  fog claims --runs {runs}  says what these runs show of the paper's claims")

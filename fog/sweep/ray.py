@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -79,12 +80,14 @@ def _init(address: str | None) -> None:
     import ray
 
     local = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE}
-    ray.init(
-        address=address or "local",
-        log_to_driver=False,
-        logging_level="ERROR",
-        **({} if address else local),
-    )
+    # Ray's workers import from the folder in which it was started; in the root lies nothing.
+    with contextlib.chdir("/"):
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level="ERROR",
+            **({} if address else local),
+        )
 
 
 def _check_address(address: str) -> None:

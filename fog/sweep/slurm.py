@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import math
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fog.children import python
 from fog.errors import UserError
 from fog.interrupts import StopRequest
 from fog.sweep import request, sbatch
@@ -92,7 +94,9 @@ def make(options: argparse.Namespace, jobs: Sequence[Job]) -> SlurmEngine:
             f"runs of {out} are in Slurm's queue already: `squeue --name={name}` shows them, "
             f"`scancel --name={name}` removes them"
         )
-    executor = submitit.SlurmExecutor(out / _FOLDER, max_num_timeout=_REQUEUES)
+    executor = submitit.SlurmExecutor(
+        out / _FOLDER, max_num_timeout=_REQUEUES, python=shlex.join(python())
+    )
     return SlurmEngine(name, executor, parameters, detached=options.detach)
 
 
