@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from fog.errors import ConfigError
+from fog.text import shown
 
 
 def option(
@@ -98,15 +99,10 @@ def check(instance: Any) -> None:
             coerced = coerce(value, hint)
         except TypeError:
             raise ConfigError(
-                f"{field.name}: expected {describe(hint)}, got {_shown(value)}"
+                f"{field.name}: expected {describe(hint)}, got {shown(value)}"
             ) from None
         _check_bounds(field.name, coerced, field.metadata)
         object.__setattr__(instance, field.name, coerced)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value).replace("\n", " ")
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {

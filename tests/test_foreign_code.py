@@ -24,10 +24,10 @@ from tests.fog.sweep.running import jobs_of
 HOSTILE = ("copy", "random", "json", "fog", "diagnostics", "numpy", "torch", "ipykernel", "helper")
 """Modules of Python, of ours, of others, and one that only lies there."""
 
-TINY = (
+TINY = shlex.split(
     "--scale 0.02 --steps 60 --warmup-steps 20 --batch-size 16 --width 8 --eval-every 30 "
     "--eval-episodes 1 --log-every 20 --no-tensorboard --replay-ratio 1 --compile off --out runs"
-).split()
+)
 
 
 @pytest.fixture

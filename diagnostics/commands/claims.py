@@ -18,6 +18,7 @@ from diagnostics.commands.loading import loaded
 from diagnostics.errors import AnalysisError
 from diagnostics.evidence import evidence, verdict
 from fog.cli.parser import Parser
+from fog.text import plain
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
 _NOTES = (
@@ -41,7 +42,7 @@ def command(argv: Sequence[str]) -> int:
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show(parts) + "\n")
     for row in runs.problems.itertuples():
-        sys.stderr.write(f"problem: {row.run}: {row.problem}\n")
+        sys.stderr.write(plain(f"problem: {row.run}: {row.problem}\n"))
     if options.figures is not None:
         _draw(found, options.figures, [str(run.path) for run in runs.files])
     return 0

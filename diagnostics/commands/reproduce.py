@@ -22,6 +22,7 @@ from fog.sweep.local import LocalEngine, cores
 from fog.sweep.plan import Block, Plan
 from fog.sweep.sweep import Sweep
 from fog.sweep.view import view
+from fog.text import plain
 
 VARIANTS = ("sac", "sac-reset", "per-sac", "balanced-sac", "expanded-sac")
 
@@ -93,4 +94,4 @@ def _draw(runs: Path, figures: Path) -> int:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(plain(line) + "\n")

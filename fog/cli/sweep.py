@@ -14,6 +14,7 @@ from fog.errors import ConfigError, UserError
 from fog.sweep import checks, engine, plan, planfile
 from fog.sweep.job import Job
 from fog.sweep.plan import Block, Plan
+from fog.text import plain
 
 _SUMMARY = """Train every variant on every task with every seed, each run in a process of its own.
 
@@ -133,4 +134,4 @@ def _describe(jobs: list[Job], options: argparse.Namespace) -> None:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(plain(line), file=sys.stderr)

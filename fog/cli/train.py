@@ -15,6 +15,7 @@ from fog.cli.parser import Parser, add_settings, settings
 from fog.config import Config
 from fog.errors import ConfigError, UserError
 from fog.schedule import Planned, timeline
+from fog.text import plain
 
 _SUMMARY = """Train one agent on one task, with probes on if asked, into its own run directory.
 
@@ -86,7 +87,7 @@ def train(argv: Sequence[str]) -> int:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(plain(line), file=sys.stderr)
 
 
 def _announce(config: Config, *, resume: bool) -> None:
