@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from fog.cli.sweep import _parse
+from fog.errors import UserError
 from fog.sweep import ray as ray_engine
 from fog.sweep import slurm
 from tests.diagnostics.test_figures import write_notebook
@@ -140,3 +141,9 @@ def test_slurm_starts_python_without_the_working_directory(
     options = _parse(["--engine", "slurm", "--tasks", "gym:Pendulum-v1", "--memory-per-run", "1"])
     slurm.make(options, jobs_of(tmp_path / "runs", range(1)))
     assert shlex.split(started["python"]) == [sys.executable, "-P"]
+    # Its pickles lie where nobody else can put one.
+    folder = tmp_path / "runs" / ".slurm"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o770)
+    with pytest.raises(UserError, match=r"cannot hold Slurm's jobs: others can write to it"):
+        slurm.make(options, jobs_of(tmp_path / "runs", range(1)))
