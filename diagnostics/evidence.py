@@ -161,7 +161,7 @@ def _groups(runs: Runs) -> Groups:
     ended = facts[facts["status"].isin(SETTLED) & facts["variant"].isin(VARIANTS)]
     found: Groups = {}
     for task, of_task in ended.groupby("task", sort=False):
-        for name in SIZE:
+        for name in (name for name in SIZE if name in of_task):
             sizes = sorted(of_task[name].dropna().unique())
             if len(sizes) > 1:
                 listed = ", ".join(f"{value:g}" for value in sizes)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from diagnostics.errors import AnalysisError
-from fog.cli.parser import Parser
+from fog.cli.parser import Parser, pathname
 
 
 def command(argv: Sequence[str]) -> int:
@@ -17,8 +17,8 @@ def command(argv: Sequence[str]) -> int:
         "Copy runs without checkpoints, each probe table joined into one file, so that they can\n"
         "be committed or published. Copies are run directories: every command reads them.",
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of runs [runs]")
-    parser.add_argument("--out", type=Path, required=True, help="where the copies go")
+    parser.add_argument("--runs", type=pathname, default=Path("runs"), help="folder of runs [runs]")
+    parser.add_argument("--out", type=pathname, required=True, help="where the copies go")
     parser.add_argument(
         "--without", nargs="+", default=[], metavar="TABLE", help="probe tables to leave out"
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from diagnostics.errors import AnalysisError, RunsWarning
-from fog.cli.parser import Parser
+from fog.cli.parser import Parser, pathname
 
 
 def command(argv: Sequence[str]) -> int:
@@ -20,14 +20,14 @@ def command(argv: Sequence[str]) -> int:
         "It works from a file and needs no network.",
     )
     parser.add_argument(
-        "--runs", type=Path, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+        "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("report.html"), help="the page [report.html]"
+        "--out", type=pathname, default=Path("report.html"), help="the page [report.html]"
     )
     parser.add_argument(
         "--notebooks",
-        type=Path,
+        type=pathname,
         metavar="DIR",
         help="folder of executed notebooks, as `fog figures` leaves it [figures, if it exists]",
     )

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fog.children import python
-from fog.cli.parser import Parser, integer
+from fog.cli.parser import Parser, integer, pathname
 from fog.cli.sweepreport import summary
 from fog.errors import UserError
 from fog.sweep import checks
 from fog.sweep.job import Job
 from fog.sweep.local import LocalEngine, cores
-from fog.sweep.plan import Block, Plan
+from fog.sweep.plan import MOST_SEEDS, Block, Plan
 from fog.sweep.sweep import Sweep
 from fog.sweep.view import view
 from fog.text import plain
@@ -47,12 +47,16 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--eval-every", type=integer, default=300, metavar="N", help="[300]")
     parser.add_argument("--eval-episodes", type=integer, default=3, metavar="N", help="[3]")
     parser.add_argument("--jobs", type=integer, default=cores(), metavar="N", help="runs at once")
-    parser.add_argument("--out", type=Path, default=Path("runs/reproduce"), help="[runs/reproduce]")
-    parser.add_argument("--figures", type=Path, default=Path("figures/reproduce"))
+    parser.add_argument(
+        "--out", type=pathname, default=Path("runs/reproduce"), help="[runs/reproduce]"
+    )
+    parser.add_argument("--figures", type=pathname, default=Path("figures/reproduce"))
     options = parser.parse(argv)
     for name in ("seeds", "jobs"):
         if getattr(options, name) < 1:
             raise UserError(f"--{name}: at least one, got {getattr(options, name)}")
+    if options.seeds > MOST_SEEDS:
+        raise UserError(f"--seeds: at most {MOST_SEEDS}, got {options.seeds}")
     return options
 
 

@@ -6,9 +6,8 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from fog.cli.parser import Parser, add_settings, integer, settings
+from fog.cli.parser import Parser, add_settings, integer, pathname, settings
 from fog.config import Config
 from fog.errors import ConfigError, UserError
 from fog.sweep import checks, engine, plan, planfile
@@ -37,7 +36,7 @@ def _parser(engine_name: str) -> Parser:
     parser = Parser("sweep", _SUMMARY, usage=usage, epilog=_EPILOG)
     which = parser.add_argument_group("which runs")
     which.add_argument(
-        "--plan", metavar="FILE", type=Path, help="runs from a YAML file, or by name"
+        "--plan", metavar="FILE", type=pathname, help="runs from a YAML file, or by name"
     )
     which.add_argument(
         "--tasks", nargs="+", metavar="T", help="task names, or suite:NAME such as suite:dmc-hard"

@@ -93,7 +93,7 @@ class Job:
     def begun(self) -> bool:
         """Whether there is something to resume."""
         directory = RunDirectory(self.directory)
-        return directory.config_path.exists() and not directory.stillborn()
+        return directory.holds_run() and not directory.stillborn()
 
     def conflict(self) -> str | None:
         """One line if the directory holds a run with other settings than ours, otherwise None."""
@@ -109,7 +109,7 @@ class Job:
         directory = RunDirectory(self.directory)
         if directory.locked():
             return "busy"
-        if not directory.config_path.exists():
+        if not directory.holds_run():
             return "new"
         status = directory.manifest().get("status", "running")
         if status == "running":

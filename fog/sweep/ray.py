@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import socket
 import uuid
@@ -95,7 +96,7 @@ def _check_address(address: str) -> None:
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdigit():
+    if not host or "/" in host or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise UserError(f"--address {address}: give HOST:PORT of the head node, or auto")
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
