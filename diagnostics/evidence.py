@@ -180,7 +180,7 @@ def _groups(runs: Runs) -> Groups:
     ended = ended[~ended["run"].isin(left_out(runs))]
     found: Groups = {}
     for task, of_task in ended.groupby("task", sort=False):
-        for name in SIZE:
+        for name in (name for name in SIZE if name in of_task):
             sizes = sorted(of_task[name].dropna().unique())
             if len(sizes) > 1:
                 listed = ", ".join(v if isinstance(v, str) else f"{v:g}" for v in sizes)

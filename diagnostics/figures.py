@@ -99,8 +99,10 @@ def _pinned_kernel() -> Iterator[None]:
     The user's IPython profile is left out as well: its startup files could change results.
     """
     home = Path(tempfile.mkdtemp(prefix="fog-kernel-"))
+    # Nor does a kernel import from the folder it works in: -P for Python, the flag for IPython.
+    launcher = ("-P", "-m", "ipykernel_launcher", "--InteractiveShellApp.ignore_cwd=True")
     spec = {
-        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "argv": [sys.executable, *launcher, "-f", "{connection_file}"],
         "display_name": "Python 3",
         "language": "python",
         "env": {"IPYTHONDIR": str(home / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
@@ -130,12 +132,22 @@ def _kernel_config() -> Any:
     return Config({"ConnectionFileMixin": {"transport": transport}})
 
 
+def read_index(folder: Path) -> dict[str, dict[str, Any]]:
+    """What `execute_all` noted about each notebook of a folder, by name; entries that fit only."""
+    try:
+        entries = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    found: dict[str, dict[str, Any]] = {}
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+            found[entry["name"]] = entry
+    return found
+
+
 def _write_index(path: Path, outcomes: Sequence[Outcome]) -> None:
     """Replace the entries of these notebooks in the index, keeping those of earlier calls."""
-    try:
-        entries = {entry["name"]: entry for entry in json.loads(path.read_text())}
-    except (OSError, ValueError, KeyError, TypeError):
-        entries = {}
+    entries = read_index(path.parent)
     entries |= {outcome.name: asdict(outcome) for outcome in outcomes}
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(json.dumps([entries[name] for name in sorted(entries)], indent=1) + "\n")

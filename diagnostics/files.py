@@ -21,15 +21,19 @@ import yaml
 from diagnostics import schema
 
 _YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NOT_YAML = (
+    *(yaml.YAMLError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError),
+)
+"""What the reader lets through from Python: of `2026-13-01`, `!!bool x`, `? [a]`, deep nesting."""
 
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], list[str]]:
     """The groups of a config file."""
     try:
-        document = yaml.load(path.read_text(), Loader=_YAML_LOADER)
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_YAML_LOADER)
     except FileNotFoundError:
         return {}, [f"no {path.name}"]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, *_NOT_YAML) as error:
         return {}, [f"{path.name} cannot be read: {one_line(error)}"]
     if not isinstance(document, dict):
         return {}, [f"{path.name} holds no settings"]
@@ -39,10 +43,10 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], list[str]]:
 def read_json(path: Path) -> tuple[dict[str, Any], list[str]]:
     """The entries of a JSON object."""
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}, [f"no {path.name}"]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return {}, [f"{path.name} cannot be read: {one_line(error)}"]
     if not isinstance(document, dict):
         return {}, [f"{path.name} holds no entries"]

@@ -69,7 +69,7 @@ def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[st
         # Another scale means another length: the first says it all.
         told = told[:1] if "scale" in told else told
         extra[rows] = _spelled(table.loc[rows, told], configs)
-    size = [table[name].fillna("") for name in SIZE]
+    size = [table[name].astype(object).fillna("") for name in SIZE]
     for _, rows in identity.groupby(["task", "variant", *size]).groups.items():
         told = _differing(table.loc[rows])
         if all(another_cuer(configs[row]) for row in rows):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,10 @@ _HOMES = (
     Path(__file__).parents[1] / "notebooks",  # a checkout
 )
 _NUMBERS = (int, float)
+_NO_NOTEBOOK = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError),
+)
+"""What reading a file that is no notebook, or another kind of one, ends in."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +44,13 @@ class Notebook:
             AnalysisError: the file is no notebook, or its parameters are not assignments.
         """
         try:
-            cells = json.loads(path.read_text())["cells"]
+            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
             tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
             sources = ["".join(cell["source"]) for cell in tagged]
             parameters = {
                 name: value for source in sources for name, value in _assignments(source).items()
             }
-        except (OSError, ValueError, KeyError, TypeError, SyntaxError) as error:
+        except _NO_NOTEBOOK as error:
             raise AnalysisError(f"cannot read notebook {path}: {error!r}") from None
         return cls(path.stem, path, parameters)
 
@@ -95,7 +100,7 @@ def choose(names: Iterable[str]) -> list[Notebook]:
         own = Path(name)
         if name in known:
             chosen.append(Notebook.open(known[name]))
-        elif own.suffix == ".ipynb" and own.exists():
+        elif own.suffix == ".ipynb" and os.path.exists(own):  # noqa: PTH110 - never raises
             chosen.append(Notebook.open(own))
         else:
             raise unknown("notebook", name, known)

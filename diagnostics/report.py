@@ -26,10 +26,10 @@ from matplotlib.figure import Figure
 from diagnostics.compare import TAU, compare
 from diagnostics.curves import mean_curves
 from diagnostics.errors import AnalysisError
-from diagnostics.figures import INDEX
+from diagnostics.figures import read_index
 from diagnostics.plots.curves import MANY, Plot, curves, highlighted
 from diagnostics.plots.names import label as paper_name
-from diagnostics.plots.save import code_version
+from diagnostics.plots.save import code_version, spell_out
 from diagnostics.plots.style import styled
 from diagnostics.runs import Runs
 from diagnostics.scores import curve
@@ -99,7 +99,10 @@ def render(
         grid=runs.grid.name,
         tasks=[_task(runs, task, source) for task in tasks],
         variants=[_variant_row(row) for row in compared.to_dict("records")],
-        runs=[_run_row(row, out) for row in facts.to_dict("records")],
+        runs=[
+            _run_row(row, run.path, out)
+            for row, run in zip(facts.to_dict("records"), runs.files, strict=True)
+        ],
         problems=runs.problems.to_dict("records"),
         notebooks=_notebooks(notebooks, out),
         number=_number,
@@ -158,6 +161,7 @@ def _picture(title: str, alt: str, page: Page, draw: Callable[[Page], Plot]) -> 
 
 def _png(figure: Figure) -> str:
     buffer = io.BytesIO()
+    spell_out(figure)
     with styled():
         figure.savefig(buffer, format="png", dpi=_DPI)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
@@ -167,12 +171,12 @@ def _variant_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "name": paper_name(row["label"])}
 
 
-def _run_row(row: dict[str, Any], out: Path) -> dict[str, Any]:
+def _run_row(row: dict[str, Any], path: Path, out: Path) -> dict[str, Any]:
     return {name: row[name] for name in _RUN_COLUMNS} | {
         "name": paper_name(row["label"]),
         "label": row["label"],
         "path": row["run"],
-        "link": _link(Path(row["run"]), out),
+        "link": _link(path, out),
     }
 
 
@@ -186,10 +190,7 @@ def _notebooks(folder: Path | None, out: Path) -> list[dict[str, Any]]:
     """Executed notebooks and the figures beside them; empty if there are none."""
     if folder is None or not folder.is_dir():
         return []
-    try:
-        entries = {entry["name"]: entry for entry in json.loads((folder / INDEX).read_text())}
-    except (OSError, ValueError, KeyError, TypeError):
-        entries = {}
+    entries = read_index(folder)
     names = sorted({*entries, *(path.stem for path in folder.glob("*.ipynb"))})
     found = []
     for name in names:
@@ -200,7 +201,7 @@ def _notebooks(folder: Path | None, out: Path) -> list[dict[str, Any]]:
                 "name": name,
                 "link": _link(path, out) if path.exists() else "",
                 "error": entry.get("error"),
-                "seconds": entry.get("seconds"),
+                "seconds": _seconds(entry.get("seconds")),
                 "figures": [
                     {"name": figure.stem, "link": _link(figure, out)}
                     for figure in _figures(path, folder)
@@ -210,13 +211,17 @@ def _notebooks(folder: Path | None, out: Path) -> list[dict[str, Any]]:
     return found
 
 
+def _seconds(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e9 else None
+
+
 def _figures(notebook: Path, folder: Path) -> Sequence[Path]:
     """Pictures that a notebook's code names, in its order; a name may hold `{...}` parts."""
     try:
-        cells = json.loads(notebook.read_text())["cells"]
-    except (OSError, ValueError, KeyError):
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        code = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
-    code = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     found: dict[Path, None] = {}
     for text in re.findall(r'"([\w{}-]+)"', code):
         pattern = re.sub(r"\\{\w*\\}", "[\\\\w-]+", re.escape(text))

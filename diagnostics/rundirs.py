@@ -23,7 +23,22 @@ CSV_COLUMNS = {
 """Columns that every CSV table of a name has; train.csv has more."""
 
 _MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
-_SEED = re.compile(r"^seed(\d+)$")
+_SEED = re.compile(r"^seed(\d{1,15})$")
+MOST = 10**15
+"""The largest number a run can have recorded about itself; `fog.options` refuses larger ones."""
+
+_SETTINGS: dict[str, type] = {
+    **dict.fromkeys(("task", "variant"), str),
+    **dict.fromkeys(("seed", "steps", "window_steps", "width", "capacity"), int),
+    **dict.fromkeys(("scale", "replay_ratio"), float),
+}
+_FACTS: dict[str, type] = {
+    **dict.fromkeys(("status", "group", "metric", "paper_row", "started", "ended"), str),
+    **dict.fromkeys(("reason", "git_commit"), str),
+    **dict.fromkeys(("env_step", "obs_dim", "act_dim"), int),
+    **dict.fromkeys(("normaliser", "final_return"), float),
+}
+"""Types of what the analysis computes with. A run of a stranger can say anything."""
 
 _BEFORE = {"action_repeat": 1, "termination": "suite", "cuer_quota": "batch"}
 """What settings that came later were for runs recorded without them."""
@@ -74,6 +89,34 @@ def slug(task: str) -> str:
     return task.replace(":", "-").replace("/", "-")
 
 
+"""Columns without which a table says nothing."""
+
+
+def spelled(name: str) -> str:
+    """A name that tables can hold: file names are bytes, and need not be text."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _drop_misfits(file: str, entries: dict[str, Any], types: dict[str, type]) -> list[str]:
+    """Leave out entries of another type than theirs, and say so."""
+    problems = []
+    for name, kind in types.items():
+        misfit = name in entries and not _fits(entries[name], kind)
+        if misfit and entries.pop(name) is not None:
+            problems.append(f"{file}: {name} is no {_WORDS[kind]}: left out")
+    return problems
+
+
+_WORDS = {str: "text", int: "integer", float: "number"}
+
+
+def _fits(value: Any, kind: type) -> bool:
+    if kind is str:
+        return isinstance(value, str)
+    number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+    return number and abs(value) <= MOST
+
+
 @dataclass
 class RunFiles:
     """One run directory: what it says about itself, and what is wrong with it."""
@@ -97,12 +140,14 @@ class RunFiles:
             run.config = {**_BEFORE, **old, **run.config}
         run.manifest, more = files.read_json(path / "manifest.json")
         run.problems += problems + more
+        run.problems += _drop_misfits("config.yaml", run.config, _SETTINGS)
+        run.problems += _drop_misfits("manifest.json", run.manifest, _FACTS)
         return run
 
     @property
     def seed(self) -> int:
         """The run's seed; -1 if nothing tells it."""
-        if isinstance(self.config.get("seed"), int):
+        if "seed" in self.config:
             return int(self.config["seed"])
         named = _SEED.match(self.path.name)
         return int(named[1]) if named else -1
@@ -110,7 +155,13 @@ class RunFiles:
     def name(self, setting: str, parent: int) -> str:
         """Task or variant: from the config, else from the directory `parent` levels up."""
         told = self.config.get(setting)
-        return str(told) if told is not None else self.path.absolute().parents[parent - 1].name
+        name = told if told is not None else self.path.absolute().parents[parent - 1].name
+        return spelled(name)
+
+    @property
+    def where(self) -> str:
+        """The run's directory as text for tables and messages."""
+        return spelled(str(self.path))
 
     def csv(self, name: str) -> tuple[pyarrow.Table | None, list[str]]:
         """One of the run's CSV tables, and what is wrong with it."""

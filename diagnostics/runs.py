@@ -21,7 +21,7 @@ import pyarrow
 from diagnostics import files, schema
 from diagnostics.errors import AnalysisError, RunsWarning, unknown
 from diagnostics.labels import labels
-from diagnostics.rundirs import CSV_COLUMNS, RunFiles, discover, slug
+from diagnostics.rundirs import CSV_COLUMNS, RunFiles, discover, slug, spelled
 from diagnostics.scores import PAPER_GRID, Grid
 from diagnostics.summary import summarise
 
@@ -64,7 +64,7 @@ class Runs:
     @cached_property
     def identity(self) -> pd.DataFrame:
         """The columns `IDENTITY`, one row per run."""
-        slugs = {slug(str(run.config["task"])): run.config["task"] for run in self._configured()}
+        slugs = {slug(name): name for name in (run.name("task", 2) for run in self._configured())}
         tasks = [run.name("task", 2) for run in self.files]
         table = pd.DataFrame(
             {
@@ -79,7 +79,7 @@ class Runs:
         )
         configs = [run.config for run in self.files]
         table["label"] = pd.Series(labels(table, configs) if configs else [], dtype="str")
-        table["run"] = pd.Series([str(run.path) for run in self.files], dtype="str")
+        table["run"] = pd.Series([run.where for run in self.files], dtype="str")
         return table
 
     def _configured(self) -> Iterator[RunFiles]:
@@ -159,7 +159,7 @@ class Runs:
     @property
     def problems(self) -> pd.DataFrame:
         """What is wrong, one row each: `run` and `problem`. Grows as more tables are read."""
-        rows = [(str(run.path), problem) for run in self.files for problem in run.problems]
+        rows = [(run.where, spelled(problem)) for run in self.files for problem in run.problems]
         return pd.DataFrame(rows, columns=["run", "problem"], dtype="str")
 
     @cached_property

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from diagnostics.rundirs import MOST
 from diagnostics.scores import Grid, best_score, curve, final_score
 
 STATUSES = ("running", "interrupted", "finished", "diverged", "failed", "unknown")
@@ -44,7 +45,7 @@ def summarise(
     for name, scale, (path, config, manifest) in named:
         scores = _scores(curves.get(name), config, manifest, grid, scale)
         log = logs.get(name)
-        reached = [manifest.get("env_step") or 0, last_episode.get(name, 0)]
+        reached = [0, manifest.get("env_step", 0), last_episode.get(name, 0)]
         if log is not None:
             reached.append(log["env_step"].max())
         rows.append(
@@ -52,7 +53,7 @@ def summarise(
                 "status": manifest.get("status", "unknown"),
                 "reason": manifest.get("reason"),
                 "steps": config.get("steps", np.nan),
-                "env_step": int(max(reached)),
+                "env_step": int(max(at for at in reached if 0 <= at <= MOST)),
                 **scores,
                 "updates": np.nan if log is None else log["updates"].max(),
                 "updates_per_second": np.nan if log is None else _rate(log),
@@ -68,6 +69,9 @@ def summarise(
             | {k: v for k, v in config.items() if k not in {*identity.columns, "steps"}}
         )
     facts = pd.DataFrame(rows, index=identity.index, columns=None if rows else list(_EMPTY))
+    # Where no config can be read there is no such column.
+    for column in {*_EMPTY} - {*facts}:
+        facts[column] = np.nan
     for column in _NUMBERS:
         facts[column] = pd.to_numeric(facts[column]).astype("float64")
     return pd.concat([identity, facts], axis=1)

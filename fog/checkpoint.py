@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fog.errors import UserError
+from fog.text import shown
 
 if TYPE_CHECKING:
     import torch
@@ -126,11 +127,16 @@ def verify(path: Path) -> str | None:
     """What is wrong with a checkpoint, or None."""
     try:
         seal = json.loads((path / _SEAL).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
+        return "its seal is missing or damaged"
+    if not isinstance(seal, dict):
         return "its seal is missing or damaged"
     if seal.get("format") != FORMAT:
-        return f"it has format {seal.get('format')}, this version reads {FORMAT}"
-    for name, expected in seal["files"].items():
+        return f"it has format {shown(seal.get('format'))}, this version reads {FORMAT}"
+    files = seal.get("files")
+    if not isinstance(files, dict) or not all(_is_fingerprint(at) for at in files.values()):
+        return "its seal is missing or damaged"
+    for name, expected in files.items():
         file = path / name
         if not file.is_file():
             return f"{name} is missing"
@@ -139,6 +145,10 @@ def verify(path: Path) -> str | None:
         if _fingerprint(file)["crc32"] != expected["crc32"]:
             return f"{name} is damaged"
     return None
+
+
+def _is_fingerprint(entry: Any) -> bool:
+    return isinstance(entry, dict) and entry.keys() >= {"bytes", "crc32"}
 
 
 def _fingerprint(path: Path, *, sync: bool = False) -> dict[str, int]:

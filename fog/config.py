@@ -17,6 +17,7 @@ from fog.errors import ConfigError
 from fog.options import check, check_increasing, option, unknown
 from fog.tasks import DEFAULT_RESETS, Task
 from fog.tasks import get as task_of
+from fog.text import shown
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,11 @@ class NetworkConfig:
     10, the motivating SAC (a stem of two, no block at first) from 3 to 5 and 7.
     """
 
-    width: int = option(512, "hidden units of every layer", ge=1)
+    width: int = option(512, "hidden units of every layer", ge=1, le=2**16)
     stem_layers: int = option(1, "critic layers before the blocks: 1 or 2", ge=1, le=2)
     critic_layer_norm: bool = option(True, "LayerNorm after the critics' hidden layers")
-    initial_depth: int = option(2, "critic blocks at birth and after each reset", ge=0)
-    maximal_depth: int = option(4, "critic blocks after the last expansion", ge=0)
+    initial_depth: int = option(2, "critic blocks at birth and after each reset", ge=0, le=100)
+    maximal_depth: int = option(4, "critic blocks after the last expansion", ge=0, le=100)
     activation: Literal["elu", "relu"] = option("elu", "activation of actor and critics")
     actor_layer_norm: bool = option(False, "LayerNorm after the actor's hidden layers")
 
@@ -159,7 +160,7 @@ class RuntimeConfig:
 
     out: str = option("runs", "directory of run directories")
     device: Literal["auto", "cpu", "cuda"] = option("auto", "auto takes a GPU where there is one")
-    threads: int = option(1, "CPU threads of the update", ge=1)
+    threads: int = option(1, "CPU threads of the update", ge=1, le=4096)
     compile: Literal["auto", "on", "off"] = option("auto", "auto compiles when it pays for itself")
     precision: Literal["float32", "bfloat16"] = option("float32", "bfloat16 is mixed precision")
     checkpoint_every: int = option(50_000, "environment steps between checkpoints", ge=1)
@@ -169,6 +170,8 @@ class RuntimeConfig:
 
     def __post_init__(self) -> None:
         check(self)
+        if not self.out.strip() or "\0" in self.out:
+            raise ConfigError(f"out: expected a folder, got {shown(self.out)}")
 
 
 @dataclass(frozen=True)

@@ -11,25 +11,64 @@ import yaml
 
 from fog.config import GROUPS, Config
 from fog.errors import ConfigError
-from fog.options import unknown
+from fog.options import MOST, unknown
+from fog.text import shown
 
 
 class _Loader(yaml.SafeLoader):
     """YAML 1.1 reads `1e-5` as text; people who write settings mean the number.
 
-    It also takes the last of two equal keys, and so loses what stood under the first.
+    It also takes the last of two equal keys, and so loses what stood under the first. And it reads
+    `2026-01-01` as a date, which no setting is.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping, if no key stands in it twice."""
+        """The mapping, if its keys are names and none stands in it twice."""
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError("a list or a mapping is no name", key.start_mark)
             if key.value in seen:
-                raise yaml.MarkedYAMLError(f"{key.value!r} stands here twice", key.start_mark)
+                raise yaml.MarkedYAMLError(f"{shown(key.value)} stands here twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
+_TAG = "tag:yaml.org,2002:"
+_KINDS = ("null", "bool", "int", "float", "str", "seq", "map")
+"""What a setting can be. Other tags are refused, also those that PyYAML would take."""
+_Loader.yaml_constructors = {
+    tag: construct
+    for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.removeprefix(_TAG) in _KINDS
+}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in rules if tag != f"{_TAG}timestamp"]
+    for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _refusing(kind: str, construct: Any) -> Any:
+    """The constructor of a kind of scalar, with an error that says where the wrong one stands."""
+
+    def constructed(loader: _Loader, node: yaml.ScalarNode) -> Any:
+        try:
+            value = construct(loader, node)
+        except (ValueError, KeyError, IndexError):
+            raise yaml.MarkedYAMLError(
+                f"{shown(node.value)} is no {kind}", node.start_mark
+            ) from None
+        if isinstance(value, int) and abs(value) > MOST:
+            raise yaml.MarkedYAMLError(f"{shown(node.value)} is too large", node.start_mark)
+        return value
+
+    return constructed
+
+
+for _kind in ("bool", "int", "float"):
+    _Loader.add_constructor(
+        _TAG + _kind, _refusing(_kind, yaml.SafeLoader.yaml_constructors[_TAG + _kind])
+    )
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(r"^[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
@@ -75,7 +114,7 @@ def settings_from_yaml(text: str, source: str = "config") -> dict[str, Any]:
         if group not in GROUPS:
             raise _misplaced(source, group)
         if not isinstance(values, dict):
-            raise ConfigError(f"{source}: {group}: expected settings below it, got {values!r}")
+            raise ConfigError(f"{source}: {group}: expected settings below it, got {shown(values)}")
         names = [item.name for item in dataclasses.fields(GROUPS[group])]
         for name in values:
             if name not in names:
@@ -95,6 +134,8 @@ def load_yaml(text: str, source: str) -> Any:
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"{source}: not valid YAML: {reason}") from None
+    except RecursionError:
+        raise ConfigError(f"{source}: not a config: nested too deeply") from None
 
 
 def _misplaced(source: str, name: object) -> ConfigError:
@@ -111,7 +152,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         ConfigError: the file cannot be read, or is not a config.
     """
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read config {path}: {error}") from None
     return settings_from_yaml(text, str(path))

@@ -18,6 +18,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from fog.errors import ConfigError
+from fog.text import shown
+
+MOST = 10**15
+"""No setting is larger, whatever its own bounds: counts stay exact, and estimates finite."""
 
 
 def option(
@@ -79,7 +83,7 @@ def coerce(value: Any, hint: Any) -> Any:
         if hint is bool:
             return value
     elif hint is float and isinstance(value, int | float):
-        return float(value)
+        return float(value) if abs(value) <= MOST else value
     elif isinstance(value, hint):
         return value
     raise TypeError
@@ -98,15 +102,10 @@ def check(instance: Any) -> None:
             coerced = coerce(value, hint)
         except TypeError:
             raise ConfigError(
-                f"{field.name}: expected {describe(hint)}, got {_shown(value)}"
+                f"{field.name}: expected {describe(hint)}, got {shown(value)}"
             ) from None
         _check_bounds(field.name, coerced, field.metadata)
         object.__setattr__(instance, field.name, coerced)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value).replace("\n", " ")
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 _BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
@@ -123,6 +122,8 @@ def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
             raise ConfigError(f"{name}: must be finite, got {item}")
         if not isinstance(item, int | float):
             continue
+        if abs(item) > MOST:
+            raise ConfigError(f"{name}: must be a number up to {MOST:g}, got {shown(item)}")
         rules = [
             (sign, holds, metadata[key])
             for key, (sign, holds) in _BOUNDS.items()
@@ -130,17 +131,17 @@ def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
         ]
         if not all(holds(item, at) for _, holds, at in rules):
             wanted = " and ".join(f"{sign} {at:g}" for sign, _, at in rules)
-            raise ConfigError(f"{name}: must be {wanted}, got {item}")
+            raise ConfigError(f"{name}: must be {wanted}, got {shown(item)}")
 
 
 def check_increasing(name: str, values: tuple[int, ...]) -> None:
     """Check that a schedule is sorted and free of repeats."""
     if any(later <= earlier for earlier, later in itertools.pairwise(values)):
-        raise ConfigError(f"{name}: must be strictly increasing, got {list(values)}")
+        raise ConfigError(f"{name}: must be strictly increasing, got {shown(list(values))}")
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> ConfigError:
     """The error for a name that does not exist, with the nearest one that does."""
     near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)
-    return ConfigError(f"unknown {kind} {name!r}: {hint}")
+    return ConfigError(f"unknown {kind} {shown(name)}: {hint}")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, cast
 
 from tqdm import tqdm
+
+from fog.streams import Lasting
+from fog.text import plain
 
 _LOG_INTERVAL = 30.0
 _BAR_INTERVAL = 0.5
@@ -102,7 +105,7 @@ class Bar:
 
     def say(self, line: str) -> None:
         """Print above the bar."""
-        self._bar.write(line, file=self._bar.fp)
+        self._bar.write(plain(line), file=self._bar.fp)
 
     def close(self) -> None:
         """Finish the bar's line."""
@@ -145,7 +148,7 @@ class Lines:
 
     def say(self, line: str) -> None:
         """Print a line."""
-        print(line, file=self._stream, flush=True)
+        print(plain(line), file=self._stream, flush=True)
 
     def close(self) -> None:
         """Nothing to tidy."""
@@ -154,5 +157,8 @@ class Lines:
 def reporter(total: int, initial: int, title: str, stream: TextIO | None = None) -> Reporter:
     """A bar where someone watches, lines where nobody does."""
     where = sys.stderr if stream is None else stream
+    if where is None:  # closed from the start
+        return Silent()
     kind = Bar if where.isatty() else Lines
-    return kind(total, initial, title, where)
+    # Training goes on when nobody reads it any more, also in a program of its own.
+    return kind(total, initial, title, cast(TextIO, Lasting(where, str)))

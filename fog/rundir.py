@@ -12,11 +12,12 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from fog import checkpoint, configfile, tasks
 from fog.config import Config
 from fog.errors import UserError
+from fog.text import shown
 
 Status = Literal["running", "interrupted", "finished", "diverged", "failed"]
 
@@ -63,11 +64,12 @@ class RunDirectory:
             directory._refuse_taken()
             write_atomically(directory.config_path, configfile.to_yaml(config))
         except OSError as error:
-            raise UserError(f"cannot write run directory {directory.path}: {error}") from None
+            reason = error.strerror or error
+            raise UserError(f"cannot write run directory {directory.path}: {reason}") from None
         return directory
 
     def _refuse_taken(self) -> None:
-        if self.config_path.exists() and not self.stillborn():
+        if self.holds_run() and not self.stillborn():
             status = self.manifest().get("status", "unfinished")
             self.unlock()
             raise UserError(
@@ -83,13 +85,24 @@ class RunDirectory:
             UserError: there is no such run, or it was started with other settings.
         """
         directory = cls(path_of(config))
-        if not directory.config_path.exists():
+        if not directory.holds_run():
             raise UserError(f"nothing to resume in {directory.path}: drop --resume to start it")
         directory.lock()
         if difference := directory.difference(config):
             directory.unlock()
             raise UserError(f"cannot resume {directory.path}: {difference}")
         return directory
+
+    def holds_run(self) -> bool:
+        """Whether a run was started here.
+
+        Raises:
+            UserError: the directory cannot be looked into.
+        """
+        try:
+            return self.config_path.exists()
+        except OSError as error:
+            raise UserError(f"cannot look into {self.path}: {error.strerror}") from None
 
     def difference(self, config: Config) -> str | None:
         """The first setting in which the run here is another one than `config`; None if equal.
@@ -116,8 +129,12 @@ class RunDirectory:
 
         Raises:
             BusyError: another process is training into it.
+            UserError: the lock cannot be written, or is no file.
         """
-        handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UserError(f"cannot lock {self.path / '.lock'}: {error.strerror}") from None
         # A few tries, because `locked` of another process holds the lock for an instant.
         for pause in (0.05, 0.2, 0.5, None):
             try:
@@ -135,8 +152,10 @@ class RunDirectory:
         """Whether a process, this one included, has the directory open for writing."""
         try:
             handle = os.open(self.path / ".lock", os.O_RDONLY)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as error:
+            raise UserError(f"cannot read {self.path / '.lock'}: {error.strerror}") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
@@ -154,11 +173,16 @@ class RunDirectory:
     def manifest(self) -> dict[str, Any]:
         """The manifest as it stands; empty if the run has not come that far."""
         try:
-            document: dict[str, Any] = json.loads(self.manifest_path.read_text())
+            document = json.loads(self.manifest_path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"cannot read {self.manifest_path}: {error}") from None
+        if not isinstance(document, dict):
+            raise UserError(f"cannot read {self.manifest_path}: it holds no entries")
+        if document.get("status", "running") not in get_args(Status):
+            status = shown(document["status"])
+            raise UserError(f"cannot read {self.manifest_path}: no run has the status {status}")
         return document
 
     def stillborn(self) -> bool:
@@ -197,5 +221,5 @@ def timestamp() -> str:
 def write_atomically(path: Path, text: str) -> None:
     """Replace a small file so that a reader sees the old or the new one, never half of it."""
     partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text)
+    partial.write_text(text, encoding="utf-8")
     partial.replace(path)

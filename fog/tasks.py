@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
 from fog.errors import ConfigError
+from fog.text import shown
 
 Suite = Literal["mujoco", "dmc", "metaworld", "humanoidbench", "gym"]
 Termination = Literal["suite", "never"]
@@ -82,7 +83,7 @@ class Task:
 
 def _rows(name: str) -> list[dict[str, str]]:
     """A CSV table of the package. The analysis reads the same files, without importing `fog`."""
-    with (importlib.resources.files("fog") / "data" / name).open() as file:
+    with (importlib.resources.files("fog") / "data" / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -138,11 +139,11 @@ def get(name: str) -> Task:
     if name in tasks:
         return tasks[name]
     prefix, colon, rest = name.partition(":")
-    if colon:
+    if colon and name.isprintable():
         return _escape(name, prefix, rest)
     near = difflib.get_close_matches(name.replace("_", "-"), tasks, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]!r}?" if near else "`fog tasks` lists them"
-    raise ConfigError(f"unknown task {name!r}: {hint}")
+    raise ConfigError(f"unknown task {shown(name)}: {hint}")
 
 
 _PREFIXES: dict[Suite, str] = {
@@ -163,7 +164,7 @@ def _plain(prefix: str, env_id: str) -> str:
 def _escape(name: str, prefix: str, rest: str) -> Task:
     if not rest:
         raise ConfigError(
-            f"task {name!r} names nothing after {prefix!r}: for example gym:Hopper-v4"
+            f"task {shown(name)} names nothing after {shown(prefix)}: for example gym:Hopper-v4"
         )
     for task in registry().values():
         if (prefix, _plain(prefix, rest)) == (_PREFIXES[task.suite], task.env_id):
@@ -173,7 +174,9 @@ def _escape(name: str, prefix: str, rest: str) -> Task:
             return Task(name, "gym", "other", rest)
         case "dmc":
             if "-" not in rest:
-                raise ConfigError(f"task {name!r}: write dmc:domain-task, such as dmc:cheetah-run")
+                raise ConfigError(
+                    f"task {shown(name)}: write dmc:domain-task, such as dmc:cheetah-run"
+                )
             return Task(name, "dmc", "other", rest, episode_length=1000, normaliser=1000.0)
         case "mw":
             return Task(
@@ -190,5 +193,5 @@ def _escape(name: str, prefix: str, rest: str) -> Task:
             return Task(name, "humanoidbench", "other", rest)
         case _:
             raise ConfigError(
-                f"task {name!r}: unknown suite {prefix!r}; use gym:, dmc:, mw: or hb:"
+                f"task {shown(name)}: unknown suite {shown(prefix)}; use gym:, dmc:, mw: or hb:"
             )

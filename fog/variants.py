@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fog import tasks
-from fog.config import AgentConfig, Config
+from fog.config import AgentConfig, Config, RunConfig
 from fog.options import unknown
 from fog.scaling import scaled
 
@@ -205,6 +205,8 @@ def resolve(task: str, variant: str = "fog", scale: float = 1.0, **overrides: An
     Raises:
         ConfigError: an unknown name, a wrong type or an impossible combination.
     """
+    # Their types first: from a file they can be anything.
+    RunConfig(task=task, variant=variant, scale=scale)
     known_task, known_variant = tasks.get(task), get(variant)
     paper = Config().flat() | {
         "task": known_task.name,

@@ -17,7 +17,7 @@ from diagnostics.claims import CLAIMS, Claim
 from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError
 from diagnostics.evidence import evidence, left_out, verdict
-from fog.cli.parser import Parser
+from fog.cli.parser import Parser, pathname
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
 _NOTES = (
@@ -58,10 +58,13 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         "and whether that reproduces the claim. Runs that have not ended are left out.",
     )
     parser.add_argument(
-        "--runs", type=Path, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+        "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
     parser.add_argument(
-        "--figures", type=Path, metavar="DIR", help="also draw all contrasts in one figure there"
+        "--figures",
+        type=pathname,
+        metavar="DIR",
+        help="also draw all contrasts in one figure there",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON for programs")

@@ -17,7 +17,7 @@ from diagnostics.commands.loading import add_grid, loaded, problem_lines
 from diagnostics.compare import SORTABLE, TAU, compare
 from diagnostics.errors import AnalysisError, unknown
 from diagnostics.runs import Runs
-from fog.cli.parser import Parser
+from fog.cli.parser import Parser, pathname
 from fog.cli.table import render
 
 _HEADER = (
@@ -71,7 +71,7 @@ def command(argv: Sequence[str]) -> int:
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser("compare", "Variants side by side: scores, primacy bias, dormancy, speed.")
     parser.add_argument(
-        "--runs", type=Path, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+        "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
     parser.add_argument("--task", nargs="+", default=[], metavar="T", help="only these tasks")
     parser.add_argument("--variant", nargs="+", default=[], metavar="V", help="only these variants")

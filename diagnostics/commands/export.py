@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from diagnostics.errors import AnalysisError
-from fog.cli.parser import Parser
+from fog.cli.parser import Parser, pathname
 
 
 def command(argv: Sequence[str]) -> int:
@@ -18,8 +18,8 @@ def command(argv: Sequence[str]) -> int:
         "be committed or published. Copies are run directories: every command reads them.\n"
         "They go into a new or empty folder, or over an earlier export of the same runs.",
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of runs [runs]")
-    parser.add_argument("--out", type=Path, required=True, help="where the copies go")
+    parser.add_argument("--runs", type=pathname, default=Path("runs"), help="folder of runs [runs]")
+    parser.add_argument("--out", type=pathname, required=True, help="where the copies go")
     parser.add_argument(
         "--without", nargs="+", default=[], metavar="TABLE", help="probe tables to leave out"
     )

@@ -11,7 +11,7 @@ from diagnostics.errors import AnalysisError
 from diagnostics.figures import Outcome, execute_all
 from diagnostics.notebooks import Notebook, assign, available, choose
 from diagnostics.rundirs import discover
-from fog.cli.parser import Parser
+from fog.cli.parser import Parser, pathname
 
 
 def command(argv: Sequence[str]) -> int:
@@ -59,9 +59,9 @@ def command(argv: Sequence[str]) -> int:
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser("figures", "Run the notebooks and keep their figures and executed copies.")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of runs [runs]")
+    parser.add_argument("--runs", type=pathname, default=Path("runs"), help="folder of runs [runs]")
     parser.add_argument(
-        "--out", type=Path, default=Path("figures"), help="figures go here [figures]"
+        "--out", type=pathname, default=Path("figures"), help="figures go here [figures]"
     )
     parser.add_argument(
         "--only",

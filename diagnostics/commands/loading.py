@@ -10,6 +10,7 @@ from pathlib import Path
 
 from diagnostics.errors import AnalysisError, RunsWarning
 from diagnostics.runs import Runs, load
+from fog.text import plain
 
 _MANY = 3
 """Runs with the same problem that are named one by one."""
@@ -49,5 +50,5 @@ def problem_lines(runs: Runs) -> list[str]:
         where = list(rows["run"])
         if len(where) > _MANY:
             where = [f"{where[0]} and {len(where) - 1} more"]
-        lines += [f"problem: {run}: {problem}\n" for run in where]
+        lines += [plain(f"problem: {run}: {problem}") + "\n" for run in where]
     return lines

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from diagnostics.commands.loading import add_grid
 from diagnostics.errors import AnalysisError, RunsWarning
-from fog.cli.parser import Parser
+from fog.cli.parser import Parser, pathname
 
 
 def command(argv: Sequence[str]) -> int:
@@ -21,14 +21,14 @@ def command(argv: Sequence[str]) -> int:
         "It works from a file and needs no network.",
     )
     parser.add_argument(
-        "--runs", type=Path, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+        "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("report.html"), help="the page [report.html]"
+        "--out", type=pathname, default=Path("report.html"), help="the page [report.html]"
     )
     parser.add_argument(
         "--notebooks",
-        type=Path,
+        type=pathname,
         metavar="DIR",
         help="folder of executed notebooks, as `fog figures` leaves it [figures, if it exists]",
     )

@@ -12,15 +12,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fog.cli.parser import Parser, integer
+from fog.children import python
+from fog.cli.parser import Parser, integer, pathname
 from fog.cli.sweepreport import summary
 from fog.errors import UserError
 from fog.sweep import checks
 from fog.sweep.job import Job
 from fog.sweep.local import LocalEngine, cores
-from fog.sweep.plan import Block, Plan
+from fog.sweep.plan import MOST_SEEDS, Block, Plan
 from fog.sweep.sweep import Sweep
 from fog.sweep.view import view
+from fog.text import plain
 
 VARIANTS = ("sac", "sac-reset", "per-sac", "balanced-sac", "expanded-sac")
 
@@ -45,12 +47,16 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--eval-every", type=integer, default=300, metavar="N", help="[300]")
     parser.add_argument("--eval-episodes", type=integer, default=3, metavar="N", help="[3]")
     parser.add_argument("--jobs", type=integer, default=cores(), metavar="N", help="runs at once")
-    parser.add_argument("--out", type=Path, default=Path("runs/reproduce"), help="[runs/reproduce]")
-    parser.add_argument("--figures", type=Path, default=Path("figures/reproduce"))
+    parser.add_argument(
+        "--out", type=pathname, default=Path("runs/reproduce"), help="[runs/reproduce]"
+    )
+    parser.add_argument("--figures", type=pathname, default=Path("figures/reproduce"))
     options = parser.parse(argv)
     for name in ("seeds", "jobs"):
         if getattr(options, name) < 1:
             raise UserError(f"--{name}: at least one, got {getattr(options, name)}")
+    if options.seeds > MOST_SEEDS:
+        raise UserError(f"--seeds: at most {MOST_SEEDS}, got {options.seeds}")
     return options
 
 
@@ -83,7 +89,7 @@ def _draw(runs: Path, figures: Path) -> int:
         ["report", "--runs", str(runs), "--notebooks", str(figures), "--out", str(page)],
         ["compare", "--runs", str(runs)],
     )
-    codes = [subprocess.run([sys.executable, "-m", "fog", *step]).returncode for step in steps]
+    codes = [subprocess.run(python("-m", "fog", *step)).returncode for step in steps]
     _say(f"\nRuns:    {runs.resolve()}")
     _say(f"Figures: {figures.resolve()}")
     _say(f"Claims:  fog claims --runs {runs}  says what these runs show of the paper's claims")
@@ -92,4 +98,4 @@ def _draw(runs: Path, figures: Path) -> int:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    sys.stderr.write(plain(line) + "\n")

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.mathtext import MathTextParser
+from matplotlib.text import Text
 
 from diagnostics.plots.style import RC, styled
 
 DISTRIBUTION = "fog-diagnostics"
 CHECKOUT = Path(__file__).resolve().parents[2]
+_FORMULAS = MathTextParser("path")
 
 
 def save_figure(
@@ -42,6 +45,7 @@ def save_figure(
     directory = Path(out)
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{name}{suffix}" for suffix in (".png", ".pdf", ".csv", ".json")]
+    spell_out(figure)
     with styled():
         figure.savefig(paths[0], dpi=RC["savefig.dpi"])
         # Without a date the same figure is the same file, and version control stays quiet.
@@ -57,6 +61,20 @@ def save_figure(
     }
     paths[3].write_text(json.dumps(provenance, indent=1) + "\n")
     return paths
+
+
+def spell_out(figure: Figure) -> None:
+    """Have text that is no formula drawn as it stands: a task may be called `$x^{$`."""
+    # Labels of ticks get their text when they are asked for, or drawn.
+    for axes in figure.axes:
+        axes.get_xticklabels()
+        axes.get_yticklabels()
+    for text in figure.findobj(Text):
+        try:
+            if text.get_text().count("$") > 1:
+                _FORMULAS.parse(text.get_text())
+        except ValueError:
+            text.set_parse_math(False)
 
 
 def portable(path: str) -> str:

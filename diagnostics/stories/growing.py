@@ -16,7 +16,7 @@ def _grown(page: Page) -> tuple[RunFiles, pd.Series, pd.DataFrame]:
     page.require()
     events = page.runs.events
     counts = events[events["event"] == "expansion"].groupby("run", sort=False).size()
-    known = {str(run.path): run for run in page.runs.files if "obs_dim" in run.manifest}
+    known = {run.where: run for run in page.runs.files if "obs_dim" in run.manifest}
     counts = counts[counts.index.isin(list(known))]
     if counts.empty:
         raise MissingDataError(

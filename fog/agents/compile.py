@@ -15,6 +15,7 @@ from fog.agents.compilecache import compiled
 from fog.agents.rule import Rule
 from fog.agents.state import State, flatten
 from fog.agents.update import update_
+from fog.codecache import cache_folder
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 
@@ -51,6 +52,7 @@ def _compiled(
     # code for every set of shapes and constants gives each its own account.
     copy = types.FunctionType(update_.__code__.replace(), update_.__globals__, "update_")
     if device == "cuda":
+        cache_folder()  # torch keeps its own there
         return _graphed(torch.compile(copy, fullgraph=True, dynamic=False, mode="reduce-overhead"))
     options: dict[str, Any] = {"cpp_wrapper": True}
     if rule.native:

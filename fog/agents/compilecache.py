@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 import fog
-from fog.kernels.build import cache_folder
+from fog.codecache import cache_folder, distrust, seal
 
 
 def compiled(function: Any, arguments: tuple[Any, ...], options: dict[str, Any], key: str) -> Any:
@@ -50,6 +50,9 @@ def _load(path: Path) -> Any:
     if not path.exists():
         return None
     try:
+        # Reading it can run code.
+        if reason := distrust(path):
+            raise PermissionError(reason)
         with path.open("rb") as file:
             return torch.compiler.load_compiled_function(file)
     except Exception as error:
@@ -65,6 +68,7 @@ def _written(path: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         new = os.path.join(folder, path.name)  # noqa: PTH118 - torch wants a string
         yield new
+        seal(Path(new))
         os.replace(new, path)  # noqa: PTH105
 
 

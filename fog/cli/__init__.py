@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from fog import __version__
+from fog import __version__, streams
 from fog.options import unknown
+from fog.text import one_line
 
 Command = Callable[[Sequence[str]], int]
 
@@ -74,10 +75,20 @@ def _load(name: str) -> Command:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the `fog` command and return its exit code.
 
-    0 success, 1 not all of a sweep's runs finished, 2 bad input (one line on standard error),
-    3 the run diverged, 75 another process is writing the run, 130 interrupted.
+    0 success, 1 not all of a sweep's runs finished, 2 bad input or a disk that is full (one line
+    on standard error), 3 the run diverged, 75 another process is writing the run, 130 interrupted.
+    A reader that leaves (`| head`) or a closed stream stops nothing and changes no exit code.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    with streams.lasting() as output:
+        code = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        if output.failure is not None:
+            _complain(f"cannot write to standard output: {output.failure}")
+            code = code or 2
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     try:
         if not arguments or arguments[0] in {"-h", "--help", "help"}:
             print(_usage())
@@ -86,17 +97,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"fog {__version__}")
             return 0
         return _load(arguments[0])(arguments[1:])
-    except BrokenPipeError:
-        # The reader of a pipe, such as `head`, has seen enough.
-        sys.stderr.close()
-        return 0
+    except SystemExit as end:
+        # argparse, when it has shown its help.
+        return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
-        print("fog: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return 130
     except Exception as error:
         # Commands of other packages need not know `UserError`: an exit code marks an error as one.
         exit_code = getattr(error, "exit_code", None)
         if not isinstance(exit_code, int):
             raise
-        print(f"fog: {error}", file=sys.stderr)
+        _complain(str(error))
         return exit_code
+
+
+def _complain(text: str) -> None:
+    print(f"fog: {one_line(text)}", file=sys.stderr)

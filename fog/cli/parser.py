@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import types
 import typing
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from fog.config import GROUPS, Config
 from fog.errors import UserError
-from fog.options import describe, hints, unknown
+from fog.options import MOST, describe, hints, unknown
+from fog.text import shown
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,7 +42,9 @@ class Parser(argparse.ArgumentParser):
             flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
             stray = next((item for item in rest if item.startswith("-")), rest[0])
             if not stray.startswith("-"):
-                raise UserError(f"unexpected argument {stray!r}; `{self.prog} --help` shows usage")
+                raise UserError(
+                    f"unexpected argument {shown(stray)}; `{self.prog} --help` shows usage"
+                )
             raise unknown("option", stray.partition("=")[0], flags)
         return namespace
 
@@ -47,12 +52,29 @@ class Parser(argparse.ArgumentParser):
 def integer(text: str) -> int:
     """An integer as people write large ones: 100000, 100_000 or 1e5."""
     try:
-        return int(text)
+        value = int(text)
     except ValueError:
-        value = float(text)
-        if value != int(value):
+        number = float(text)
+        if not number.is_integer():
             raise ValueError(text) from None
-        return int(value)
+        value = int(number)
+    if abs(value) > MOST:
+        raise ValueError(text)
+    return value
+
+
+def pathname(text: str) -> Path:
+    """A file or folder that may be there or not, but that the system can look for."""
+    try:
+        if not text.strip():
+            raise ValueError("it is empty")
+        os.stat(text)  # noqa: PTH116 - Path.exists hides some of what is wrong
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise argparse.ArgumentTypeError(f"no path: {shown(text)}: {reason}") from None
+    return Path(text)
 
 
 _READERS: dict[Any, Any] = {int: integer, float: float, str: str}
@@ -112,7 +134,9 @@ def _named(read: Any, hint: Any) -> Any:
         try:
             return read(text)
         except (ValueError, OverflowError):
-            raise argparse.ArgumentTypeError(f"expected {describe(hint)}, got {text!r}") from None
+            raise argparse.ArgumentTypeError(
+                f"expected {describe(hint)}, got {shown(text)}"
+            ) from None
 
     return reader
 

@@ -6,14 +6,14 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from fog.cli.parser import Parser, add_settings, integer, settings
+from fog.cli.parser import Parser, add_settings, integer, pathname, settings
 from fog.config import Config
 from fog.errors import ConfigError, UserError
 from fog.sweep import checks, engine, plan, planfile
 from fog.sweep.job import Job
 from fog.sweep.plan import Block, Plan
+from fog.text import plain
 
 _SUMMARY = """Train every variant on every task with every seed, each run in a process of its own.
 
@@ -36,7 +36,7 @@ def _parser(engine_name: str) -> Parser:
     parser = Parser("sweep", _SUMMARY, usage=usage, epilog=_EPILOG)
     which = parser.add_argument_group("which runs")
     which.add_argument(
-        "--plan", metavar="FILE", type=Path, help="runs from a YAML file, or by name"
+        "--plan", metavar="FILE", type=pathname, help="runs from a YAML file, or by name"
     )
     which.add_argument(
         "--tasks", nargs="+", metavar="T", help="task names, or suite:NAME such as suite:dmc-hard"
@@ -133,4 +133,4 @@ def _describe(jobs: list[Job], options: argparse.Namespace) -> None:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(plain(line), file=sys.stderr)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from fog import configfile, rundir, variants
-from fog.cli.parser import Parser, add_settings, settings
+from fog.cli.parser import Parser, add_settings, pathname, settings
 from fog.config import Config
 from fog.errors import ConfigError, UserError
 from fog.schedule import Planned, timeline
+from fog.text import one_line, plain, shown
 
 _SUMMARY = """Train one agent on one task, with probes on if asked, into its own run directory.
 
@@ -27,7 +28,9 @@ EXIT_CODES = {"finished": 0, "diverged": 3, "interrupted": 130}
 def _parser(defaults: Config) -> Parser:
     parser = Parser("train", _SUMMARY, usage="fog train --task T [--variant V] [options]")
     actions = parser.add_argument_group("actions")
-    actions.add_argument("--config", metavar="FILE", type=Path, help="settings from a YAML file")
+    actions.add_argument(
+        "--config", metavar="FILE", type=pathname, help="settings from a YAML file"
+    )
     actions.add_argument("--resume", action="store_true", help="go on with an interrupted run")
     actions.add_argument("--dry-run", action="store_true", help="show what would run, and stop")
     add_settings(parser, defaults)
@@ -45,7 +48,7 @@ def configure(argv: Sequence[str]) -> tuple[Config, argparse.Namespace]:
         if name in filed and given.get(name, filed[name]) != filed[name]:
             raise ConfigError(
                 f"{name}: --{name} {given[name]} contradicts {first.config}, which says "
-                f"{filed[name]}; change the file or drop the flag"
+                f"{shown(filed[name])}; change the file or drop the flag"
             )
     wishes: dict[str, Any] = filed | given
     if "task" not in wishes and not wants_help:
@@ -81,12 +84,17 @@ def train(argv: Sequence[str]) -> int:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(f"the disk is full, the last checkpoint is kept: {error}") from None
+    except MemoryError as error:
+        raise UserError(
+            f"not enough memory: {error}; lower --capacity, or keep the buffer on disk with "
+            "--storage memmap"
+        ) from None
     _conclude(run.status, run.directory, run.final_return, argv)
     return EXIT_CODES[run.status]
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(plain(line), file=sys.stderr)
 
 
 def _announce(config: Config, *, resume: bool) -> None:
@@ -94,7 +102,7 @@ def _announce(config: Config, *, resume: bool) -> None:
     verb = "Resuming" if resume else "Training"
     size = f"{run.steps} steps, scale {run.scale:g}"
     _say(f"{verb} {run.variant} on {run.task}, seed {run.seed}, {size}")
-    _say(f"into {rundir.path_of(config)}")
+    _say(f"into {one_line(str(rundir.path_of(config)))}")
     for line in never(timeline(config).unreached):
         _say(f"note: {line}")
 

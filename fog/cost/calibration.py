@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +24,7 @@ import numpy as np
 import fog
 from fog import machine, tasks
 from fog.agents.rule import picks
+from fog.children import python
 from fog.config import Config
 from fog.cost.dimensions import dimensions
 from fog.cost.flops import total_flops
@@ -221,7 +221,7 @@ def _measure(request: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         paths = [Path(home) / "request.json", Path(home) / "result.json"]
         paths[0].write_text(json.dumps(request))
-        command = [sys.executable, "-m", "fog.cost.measure", *map(str, paths)]
+        command = python("-m", "fog.cost.measure", *map(str, paths))
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **caps})
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]

@@ -166,7 +166,7 @@ def _seconds(
 
 def _wall(seconds: Sequence[float], jobs: int) -> float:
     """When the last of the runs ends, the longest started first."""
-    ends = [0.0] * max(1, jobs)
+    ends = [0.0] * max(1, min(jobs, len(seconds)))
     for each in sorted(seconds, reverse=True):
         heapq.heapreplace(ends, ends[0] + each)
     return max(ends)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 
+from fog.children import python
 from fog.errors import UserError
 
 BACKENDS = ("egl", "osmesa", "glfw")
@@ -61,7 +62,7 @@ def _obstacle(backend: str) -> str | None:
 def _start_trial(backend: str) -> subprocess.Popen[str]:
     environment = {k: v for k, v in os.environ.items() if k != "PYOPENGL_PLATFORM"}
     return subprocess.Popen(
-        [sys.executable, "-c", _TRIAL, backend],
+        python("-c", _TRIAL, backend),
         env={**environment, "MUJOCO_GL": backend},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -73,6 +73,8 @@ def build(env_id: str, render_mode: str | None) -> GymSimulator:
     with quiet():
         if module:
             try:
+                if not all(part.isidentifier() for part in module.split(".")):
+                    raise ImportError("that is no name of a module")
                 importlib.import_module(module)
             except ImportError as error:
                 raise UserError(

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import torch
 
+from fog.codecache import cache_folder, distrust, seal
+from fog.errors import UserError
+
 SOURCE = Path(__file__).with_name("products.cpp")
 _STABLE_ABI = "0x020a000000000000"
 """Of torch 2.10: the library works with every torch from then on."""
@@ -20,24 +23,19 @@ class BuildError(Exception):
     """The compiler is missing or refused; the message is what it said first."""
 
 
-def cache_folder() -> Path:
-    """Where compiled things are kept: beside those of torch, in TORCHINDUCTOR_CACHE_DIR."""
-    # Importing the compiler takes a second, which runs that do not compile need not spend.
-    from torch._inductor.runtime.cache_dir_utils import cache_dir
-
-    return Path(cache_dir()) / "fog"
-
-
 def library(cache: Path | None = None) -> Path:
     """The shared library, built if this source, compiler and processor have none in the cache.
 
     Args:
-        cache: folder that keeps it; by default `cache_folder`.
+        cache: folder that keeps it; by default `fog.codecache.cache_folder`.
 
     Raises:
-        BuildError: it cannot be built here.
+        BuildError: it cannot be built here, or nowhere where others cannot write.
     """
-    folder = cache or cache_folder()
+    try:
+        folder = cache or cache_folder()
+    except UserError as error:
+        raise BuildError(str(error)) from error
     compiler = os.environ.get("CXX", "g++")
     # What `native` means here: the folder may be shared by machines of different kinds.
     target = _run([compiler, "-march=native", "-Q", "--help=target"])
@@ -46,7 +44,7 @@ def library(cache: Path | None = None) -> Path:
     made_of = (*sources, target, version, torch.__version__, *_FLAGS)
     key = hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
     path = folder / f"products-{key}.so"
-    if not path.exists():
+    if not path.exists() or distrust(path):
         _build(compiler, path)
     return path
 
@@ -65,6 +63,7 @@ def _build(compiler: str, path: Path) -> None:
                     *("-L", str(home / "lib"), "-ltorch_cpu"),
                 ]
             )
+            seal(made)
             made.replace(path)
     except OSError as error:
         raise BuildError(str(error)) from error

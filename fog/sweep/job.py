@@ -6,13 +6,13 @@ killed and started again, it sees what is there.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from fog import checkpoint, rundir, variants
+from fog.children import python
 from fog.config import Config
 from fog.rundir import RunDirectory
 from fog.schedule import UpdateSchedule
@@ -87,12 +87,12 @@ class Job:
     def command(self) -> list[str]:
         """The command that starts the run, or goes on with it, as things stand now."""
         resume = ["--resume"] if self.begun() else []
-        return [sys.executable, "-m", "fog", "train", *self.flags, *resume]
+        return python("-m", "fog", "train", *self.flags, *resume)
 
     def begun(self) -> bool:
         """Whether there is something to resume."""
         directory = RunDirectory(self.directory)
-        return directory.config_path.exists() and not directory.stillborn()
+        return directory.holds_run() and not directory.stillborn()
 
     def conflict(self) -> str | None:
         """One line if the directory holds a run with other settings than ours, otherwise None."""
@@ -108,7 +108,7 @@ class Job:
         directory = RunDirectory(self.directory)
         if directory.locked():
             return "busy"
-        if not directory.config_path.exists():
+        if not directory.holds_run():
             return "new"
         status = directory.manifest().get("status", "running")
         if status == "running":

@@ -15,6 +15,10 @@ from fog import tasks, variants
 from fog.errors import ConfigError
 from fog.options import unknown
 from fog.sweep.job import Job
+from fog.text import shown
+
+MOST_SEEDS = 10_000
+"""In one range: more is a slip of the keyboard."""
 
 
 @dataclass(frozen=True)
@@ -157,12 +161,12 @@ def seed_numbers(items: Iterable[Any]) -> tuple[int, ...]:
     """
     seeds: dict[int, None] = {}
     for item in items:
-        span = re.fullmatch(r"(\d+)(?:-(\d+))?", str(item))
+        span = re.fullmatch(r"(\d{1,15})(?:-(\d{1,15}))?", str(item))
         if span is None or isinstance(item, bool):
-            raise ConfigError(f"seeds: expected numbers or ranges such as 0-4, got {item!r}")
+            raise ConfigError(f"seeds: expected numbers or ranges such as 0-4, got {shown(item)}")
         first = int(span[1])
         last = int(span[2] or first)
-        if last < first or last - first >= 10_000:
+        if last < first or last - first >= MOST_SEEDS:
             raise ConfigError(f"seeds: {item} is not a range of seeds; write the smaller one first")
         seeds |= dict.fromkeys(range(first, last + 1))
     if not seeds:

@@ -25,6 +25,7 @@ from fog.config import GROUPS, group_of
 from fog.errors import ConfigError
 from fog.options import hints, unknown
 from fog.sweep.plan import Block, Plan, seed_numbers, task_names, variant_names
+from fog.text import shown
 
 _BLOCK_KEYS = ("tasks", "variants", "seeds", "settings")
 _PLAN_KEYS = ("name", "scale", *_BLOCK_KEYS, "runs")
@@ -53,8 +54,8 @@ def read(path: Path) -> Plan:
             raise unknown("plan", str(path), known())
         path = known()[str(path)]
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read plan {path}: {_reason(error)}") from None
     document = configfile.load_yaml(text, str(path))
     if not isinstance(document, dict):
@@ -87,7 +88,7 @@ def _plan(document: dict[str, Any], path: Path) -> Plan:
             raise ConfigError(f"{where}{error}") from None
     scale = document.get("scale", 1.0)
     if isinstance(scale, bool) or not isinstance(scale, int | float):
-        raise ConfigError(f"scale: expected number, got {scale!r}")
+        raise ConfigError(f"scale: expected number, got {shown(scale)}")
     return Plan(str(document.get("name", path.stem)), tuple(blocks), float(scale), str(path))
 
 
@@ -120,13 +121,13 @@ def _block(part: Mapping[str, Any], base: Block) -> Block:
 def _texts(key: str, value: Any) -> list[str]:
     items = value if isinstance(value, list) else [value]
     if not items or not all(isinstance(item, str) for item in items):
-        raise ConfigError(f"{key}: expected a list of names, got {value!r}")
+        raise ConfigError(f"{key}: expected a list of names, got {shown(value)}")
     return items
 
 
 def _settings(values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
-        raise ConfigError(f"settings: expected names and values, got {values!r}")
+        raise ConfigError(f"settings: expected names and values, got {shown(values)}")
     settings: dict[str, Any] = {}
     for name, value in values.items():
         if name in _NAMED:

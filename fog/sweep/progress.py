@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def last_line(log: Path) -> str:
 def _last_rows(path: Path) -> list[dict[str, str]]:
     """The last whole rows of a table without quoted cells, by column; none if it is not there."""
     try:
-        with path.open() as file:
+        with path.open(encoding="utf-8", errors="replace") as file:
             header = file.readline()
     except OSError:
         return []
@@ -70,6 +71,7 @@ def _tail(path: Path) -> str:
 
 def _number(text: str | None) -> float | None:
     try:
-        return float(text or "")
+        value = float(text or "")
     except ValueError:
         return None
+    return value if math.isfinite(value) else None

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
+import re
 import signal
 import socket
 import uuid
@@ -79,12 +81,14 @@ def _init(address: str | None) -> None:
     import ray
 
     local = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE}
-    ray.init(
-        address=address or "local",
-        log_to_driver=False,
-        logging_level="ERROR",
-        **({} if address else local),
-    )
+    # Ray's workers import from the folder in which it was started; in the root lies nothing.
+    with contextlib.chdir("/"):
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level="ERROR",
+            **({} if address else local),
+        )
 
 
 def _check_address(address: str) -> None:
@@ -92,7 +96,7 @@ def _check_address(address: str) -> None:
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdigit():
+    if not host or "/" in host or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         raise UserError(f"--address {address}: give HOST:PORT of the head node, or auto")
     try:
         socket.create_connection((host, int(port)), timeout=10).close()

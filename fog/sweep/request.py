@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from fog.config import Config
 from fog.errors import UserError
+from fog.options import MOST
+from fog.text import shown
 
 _MARGIN = 1.25
 """Estimated memory is right within a fifth or so, and a scheduler may kill what exceeds it."""
@@ -43,8 +45,8 @@ def request_of(options: argparse.Namespace, config: Config) -> Request:
     """
     cpus, gpus, memory = options.cpus_per_run, options.gpus_per_run, options.memory_per_run
     for flag, value, least in (("cpus", cpus, 1), ("gpus", gpus, 0), ("memory", memory, 0.01)):
-        if value is not None and value < least:
-            raise UserError(f"--{flag}-per-run: must be at least {least:g}, got {value:g}")
+        if value is not None and not least <= value <= MOST:
+            raise UserError(f"--{flag}-per-run: must be at least {least:g}, got {shown(value)}")
     if config.runtime.device == "cuda" and not gpus:
         raise UserError("--device cuda needs a graphics card for each run: add --gpus-per-run 1")
     if memory is None:

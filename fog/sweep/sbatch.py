@@ -35,7 +35,7 @@ def minutes_of(text: str) -> int:
     Raises:
         UserError: it is none of these, or less than a minute.
     """
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
+    found = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", text)
     if found is None:
         raise UserError(f"--time {text}: write a time as 4:00:00, 1-12:00:00 or minutes")
     days, *rest = found.groups()

@@ -10,14 +10,18 @@ from __future__ import annotations
 import argparse
 import hashlib
 import math
+import shlex
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from fog.children import python
+from fog.codecache import distrust
 from fog.errors import UserError
 from fog.interrupts import StopRequest
 from fog.sweep import request, sbatch
@@ -92,8 +96,22 @@ def make(options: argparse.Namespace, jobs: Sequence[Job]) -> SlurmEngine:
             f"runs of {out} are in Slurm's queue already: `squeue --name={name}` shows them, "
             f"`scancel --name={name}` removes them"
         )
-    executor = submitit.SlurmExecutor(out / _FOLDER, max_num_timeout=_REQUEUES)
+    executor = submitit.SlurmExecutor(
+        _private(out / _FOLDER), max_num_timeout=_REQUEUES, python=shlex.join(python())
+    )
     return SlurmEngine(name, executor, parameters, detached=options.detach)
+
+
+def _private(folder: Path) -> Path:
+    """The folder for submitit's pickles, which nobody else may write: reading one runs it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = distrust(folder)
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason:
+        raise UserError(f"{folder} cannot hold Slurm's jobs: {reason}")
+    return folder
 
 
 class Run:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from fog.sweep.entry import Entry, State, Tally
 from fog.sweep.view import ORDER, duration, number, overall
+from fog.text import plain
 
 _COLOURS: dict[State, str] = {
     "running": "green",
@@ -51,7 +52,7 @@ class Table:
 
     def say(self, line: str) -> None:
         """Print above the table."""
-        self._console.print(Text(line))
+        self._console.print(Text(plain(line)))
 
     def close(self) -> None:
         """Take the table away; the summary follows."""

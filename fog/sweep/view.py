@@ -9,6 +9,7 @@ from typing import TextIO
 
 from fog.sweep.entry import Entry, State, Tally
 from fog.sweep.sweep import View
+from fog.text import plain
 
 LINE_SECONDS = 30.0
 ORDER: tuple[State, ...] = (
@@ -79,7 +80,7 @@ class Lines:
 
     def say(self, line: str) -> None:
         """Print a line."""
-        print(line, file=self._stream, flush=True)
+        print(plain(line), file=self._stream, flush=True)
 
     def close(self) -> None:
         """Nothing to tidy."""
