@@ -89,9 +89,6 @@ def slug(task: str) -> str:
     return task.replace(":", "-").replace("/", "-")
 
 
-"""Columns without which a table says nothing."""
-
-
 def spelled(name: str) -> str:
     """A name that tables can hold: file names are bytes, and need not be text."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
