@@ -7,7 +7,7 @@ of one variant more than of another. Those that count were written down before a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,7 +27,8 @@ class Contrast:
     Attributes:
         what: in words, the number that is compared.
         measure: one number per run.
-        larger: the variant whose number is larger, or larger than zero if there is no other.
+        larger: the variant whose number is larger, or larger than zero if there is no other;
+            `variant@K` is the variant primed with K updates.
         smaller: the other variant.
         ratio: the measure is a logarithm, so the contrast is shown as a ratio.
         counts: part of the claim's verdict; others are shown to help read it.
@@ -42,8 +43,8 @@ class Contrast:
 
     def sides(self) -> str:
         """The variants by their names in the paper."""
-        other = "" if self.smaller is None else f" against {paper_name(self.smaller)}"
-        return paper_name(self.larger) + other
+        other = "" if self.smaller is None else f" against {_shown(self.smaller)}"
+        return _shown(self.larger) + other
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,12 @@ class Claim:
     contrasts: tuple[Contrast, ...]
 
 
-def _each(
+def _shown(name: str) -> str:
+    variant, _, dose = name.partition("@")
+    return paper_name(variant) + (f" primed {int(dose):,}" if dose else "")
+
+
+def each(
     what: str, measure: Measure, pairs: str, *, ratio: bool = True, counts: bool = True
 ) -> tuple[Contrast, ...]:
     """Contrasts of one measure, from a text such as `a > b, c`."""
@@ -73,7 +79,7 @@ def _dormancy(score: str, counts: bool) -> Iterator[Contrast]:
         ("share of neurons, points", measures.dormant, "fog-fixed2 > fog, fog-fixed4 > fog"),
     ):
         by_score = partial(measure, score=score)
-        yield from _each(f"dormant ({score}), {what}", by_score, pairs, ratio=False, counts=counts)
+        yield from each(f"dormant ({score}), {what}", by_score, pairs, ratio=False, counts=counts)
 
 
 _scaled = partial(partial, quantity="scaled")
@@ -92,16 +98,16 @@ CLAIMS = (
         "Older transitions are sampled considerably more often, however often the agent is reset; "
         "ER decay suppresses it.",
         (
-            *_each(_DRAWN, measures.drawn, "sac, sac-reset, fog-uniform"),
-            *_each(_DRAWN, measures.drawn, "sac-reset > balanced-sac, fog-uniform > fog"),
+            *each(_DRAWN, measures.drawn, "sac, sac-reset, fog-uniform"),
+            *each(_DRAWN, measures.drawn, "sac-reset > balanced-sac, fog-uniform > fog"),
         ),
     ),
     Claim(
         "plain SAC fails to fit its data",
         "The critic loss of SAC is significantly higher than that of the variants with resets.",
         (
-            *_each(_LATE_LOSS, measures.late_loss, _SAC_OVER),
-            *_each(_LATE_LOSS + _FREE, _scaled(measures.late_loss), _SAC_OVER, counts=False),
+            *each(_LATE_LOSS, measures.late_loss, _SAC_OVER),
+            *each(_LATE_LOSS + _FREE, _scaled(measures.late_loss), _SAC_OVER, counts=False),
         ),
     ),
     Claim(
@@ -109,13 +115,13 @@ CLAIMS = (
         "Even SAC with reset has a spike in loss on the diagonal as training progresses; Expanded "
         "SAC has a darker one.",
         (
-            *_each(_NEWEST, measures.late_index, "sac-reset"),
-            *_each(_GROWTH, measures.diagonal_growth, "sac-reset"),
-            *_each(_LATE, measures.late_diagonal, "sac-reset > expanded-sac"),
-            *_each(_NEWEST + _FREE, _scaled(measures.late_index), "sac-reset", counts=False),
-            *_each(_GROWTH + _FREE, _scaled(measures.diagonal_growth), "sac-reset", counts=False),
-            *_each(_GROWTH, measures.diagonal_growth, "sac-reset > expanded-sac", counts=False),
-            *_each(
+            *each(_NEWEST, measures.late_index, "sac-reset"),
+            *each(_GROWTH, measures.diagonal_growth, "sac-reset"),
+            *each(_LATE, measures.late_diagonal, "sac-reset > expanded-sac"),
+            *each(_NEWEST + _FREE, _scaled(measures.late_index), "sac-reset", counts=False),
+            *each(_GROWTH + _FREE, _scaled(measures.diagonal_growth), "sac-reset", counts=False),
+            *each(_GROWTH, measures.diagonal_growth, "sac-reset > expanded-sac", counts=False),
+            *each(
                 _LATE + _FREE,
                 _scaled(measures.late_diagonal),
                 "sac-reset > expanded-sac",
@@ -127,8 +133,8 @@ CLAIMS = (
         "decay beats PER on the diagonal",
         "The values on the diagonal of ER decay are generally smaller than those of PER.",
         (
-            *_each(_DIAGONAL, measures.diagonal, "per-sac > balanced-sac"),
-            *_each(
+            *each(_DIAGONAL, measures.diagonal, "per-sac > balanced-sac"),
+            *each(
                 _DIAGONAL + _FREE,
                 _scaled(measures.diagonal),
                 "per-sac > balanced-sac",
@@ -140,14 +146,14 @@ CLAIMS = (
         "expansion suppresses the loss explosion after resets",
         "After a reset the critic buffer loss explodes; network expansion suppresses it.",
         (
-            *_each(
+            *each(
                 "peak loss of the buffer critic after resets",
                 measures.explosion,
                 "fog-fixed2 > fog, fog-fixed4 > fog",
             ),
             # Added when the first seed had shown that peaks are those of newborn weights, of a
             # reset and of an expansion alike; an afterthought must not decide.
-            *_each(
+            *each(
                 "loss of the buffer critic after the first reset, mean",
                 measures.buffer_loss,
                 "fog-fixed2 > fog, fog-fixed4 > fog",
@@ -163,7 +169,7 @@ CLAIMS = (
         (
             *_dormancy("gradient", counts=True),
             # By gradient only: an expansion cannot change what older layers put out.
-            *_each(
+            *each(
                 "dormant (gradient), points lost by layers older than the expansion",
                 partial(measures.fall_of_old_layers, score="gradient"),
                 "fog, expanded-sac",
@@ -177,13 +183,13 @@ CLAIMS = (
         "clearer clusters",
         "Network expansion makes clearer clusters in feature space.",
         (
-            *_each(
+            *each(
                 "silhouette of the features after 20 % of training",
                 measures.silhouette,
                 "fog > fog-fixed2, fog > fog-fixed4",
                 ratio=False,
             ),
-            *_each(
+            *each(
                 "silhouette of the features at the end",
                 partial(measures.silhouette, at=1.0),
                 "fog > fog-fixed2, fog > fog-fixed4",
@@ -196,7 +202,7 @@ CLAIMS = (
         "returns of the motivating example",
         "Expanded SAC returns more than SAC with reset, and ER decay more than PER. (That resets "
         "help SAC and expansion helps ER decay is implied, not said.)",
-        _each(
+        each(
             "return, last fifth of training",
             measures.late_return,
             "sac-reset > sac, balanced-sac > per-sac, expanded-sac > balanced-sac, "
@@ -207,7 +213,7 @@ CLAIMS = (
     Claim(
         "returns of FoG's ablations",
         "FoG is ahead of uniform replay, PER and CUER, and of both fixed sizes.",
-        _each(
+        each(
             "return, last fifth of training",
             measures.late_return,
             "fog > fog-uniform, fog > fog-per, fog > fog-cuer, fog > fog-fixed2, fog > fog-fixed4",
@@ -216,11 +222,13 @@ CLAIMS = (
     ),
 )
 
-VARIANTS = frozenset(
-    name
-    for claim in CLAIMS
-    for contrast in claim.contrasts
-    for name in (contrast.larger, contrast.smaller)
-    if name is not None
-)
-"""Everything that some claim is about."""
+
+def variants_of(claims: Sequence[Claim]) -> frozenset[str]:
+    """Everything that some of the claims is about."""
+    return frozenset(
+        name
+        for claim in claims
+        for contrast in claim.contrasts
+        for name in (contrast.larger, contrast.smaller)
+        if name is not None
+    )

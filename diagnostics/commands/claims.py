@@ -17,13 +17,15 @@ from diagnostics.claims import CLAIMS, Claim
 from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError
 from diagnostics.evidence import evidence, left_out, verdict
+from diagnostics.priming import PRIMING_CLAIMS
 from fog.cli.parser import Parser, pathname
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
 _NOTES = (
     "Every estimate is above 1 (x) or 0 if the paper is right. reproduced: the whole interval is;\n"
     "not reproduced: the whole interval is below; inconclusive: neither. A claim needs all of its\n"
-    "rows; those in brackets do not count. docs/analysis.md explains the rules."
+    "rows; those in brackets do not count. by Holm: all contrasts of a study judged together.\n"
+    "docs/analysis.md explains the rules."
 )
 
 
@@ -31,13 +33,18 @@ def command(argv: Sequence[str]) -> int:
     """Print every claim with its evidence and verdict."""
     options = _options(argv)
     with loaded(options.runs) as runs:
-        found = evidence(runs)
-    if (found["seeds"] == 0).all():
+        # The two studies are judged apart: contrasts of one do not make the other's harder.
+        studies = [(claims, evidence(runs, claims)) for claims in (CLAIMS, PRIMING_CLAIMS)]
+    kept = [(claims, rows) for claims, rows in studies if (rows["seeds"] > 0).any()]
+    if not kept:
         raise AnalysisError(
             f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims are "
             "about: train the variants of plans/motivating.yaml with `--probes all`"
         )
-    parts = [(claim, found[found["claim"] == claim.name]) for claim in CLAIMS]
+    found = pd.concat([rows for _, rows in kept], ignore_index=True)
+    parts = [
+        (claim, rows[rows["claim"] == claim.name]) for claims, rows in kept for claim in claims
+    ]
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show(parts) + "\n")
     if aside := left_out(runs):
@@ -89,7 +96,7 @@ def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
 def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
     blocks = []
     for claim, rows in parts:
-        lines = [f"{claim.name}: {verdict(rows).upper()} ({_tally(rows)})"]
+        lines = [f"{claim.name}: {verdict(rows).upper()} ({_tally(rows)}{_holm(rows)})"]
         lines += wrap(claim.statement, 98)
         cells = _cells(rows)
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -109,7 +116,8 @@ def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
 def _markdown(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
     blocks = []
     for claim, rows in parts:
-        block = f"### {claim.name}: **{verdict(rows)}** ({_tally(rows)})\n\n{claim.statement}\n"
+        told = f"{_tally(rows)}{_holm(rows)}"
+        block = f"### {claim.name}: **{verdict(rows)}** ({told})\n\n{claim.statement}\n"
         if len(rows):
             lines = [_HEADER, ("---",) * len(_HEADER), *_cells(rows)]
             block += "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
@@ -123,6 +131,7 @@ def _json(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
             "claim": claim.name,
             "statement": claim.statement,
             "verdict": verdict(rows),
+            "holm": verdict(rows, "holm"),
             # Through JSON of pandas, which writes null for NaN.
             "evidence": json.loads(rows.drop(columns="claim").to_json(orient="records")),
         }
@@ -136,6 +145,12 @@ def _tally(rows: pd.DataFrame) -> str:
     words = list(rows["verdict"][rows["counts"].astype(bool)])
     against = words.count("not reproduced")
     return f"{words.count('reproduced')} of {len(words)} rows for, {against} against"
+
+
+def _holm(rows: pd.DataFrame) -> str:
+    """The verdict with all contrasts of the study judged together, where it is another."""
+    word = verdict(rows, "holm")
+    return "" if word == verdict(rows) else f"; by Holm {word}"
 
 
 def _cells(rows: pd.DataFrame) -> list[list[str]]:

@@ -17,9 +17,10 @@ from scipy import stats
 
 import diagnostics
 from diagnostics import measures
-from diagnostics.claims import CLAIMS, VARIANTS
+from diagnostics.claims import CLAIMS, variants_of
 from diagnostics.errors import AnalysisError
-from diagnostics.evidence import difference, evidence, judged, verdict
+from diagnostics.evidence import compared, difference, evidence, holm, judged, verdict
+from diagnostics.priming import HIGHEST, PRIMING_CLAIMS
 from diagnostics.statistics import Interval
 from fog import variants
 from fog.cli import main
@@ -76,8 +77,10 @@ def test_a_claim_needs_all_of_its_contrasts(words: str, word: str) -> None:
 
 
 def test_claims_name_variants_that_exist() -> None:
-    assert set(variants.VARIANTS) >= VARIANTS
-    assert {"sac", "fog", "fog-fixed4"} <= VARIANTS
+    assert set(variants.VARIANTS) >= variants_of(CLAIMS)
+    primed = {name.partition("@")[0] for name in variants_of(PRIMING_CLAIMS)}
+    assert set(variants.VARIANTS) >= primed
+    assert {"sac", "fog", "fog-fixed4"} <= variants_of(CLAIMS)
     assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
 
 
@@ -257,3 +260,43 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     copy(tmp_path, "sac", 0, probes=False)
     assert main(["claims", "--runs", str(tmp_path)]) == 2
     assert "train the variants of" in capsys.readouterr().err
+
+
+def test_p_is_that_of_scipys_tests() -> None:
+    values, others = np.array([1.0, 2.0, 4.5]), np.array([10.0, 30.0, 11.0])
+    assert compared(values)[1] == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
+    welch = stats.ttest_ind(values, others, equal_var=False).pvalue
+    assert compared(values, others)[1] == pytest.approx(welch)
+
+
+def test_holm_by_hand() -> None:
+    """The smallest times 4, the next times 3, and never below the one before."""
+    found = holm(np.array([0.04, 0.01, 0.03, 0.005]))
+    assert found == pytest.approx([0.06, 0.03, 0.06, 0.02])
+
+
+def test_contrasts_that_are_sure_alone_may_not_be_together(tmp_path: Path) -> None:
+    """Many weak contrasts: each interval leaves zero out, together they do not."""
+    table = evidence(diagnostics.load(FIXTURE))
+    counted = table[table["counts"] & table["p"].notna()]
+    sure = counted["verdict"] != "inconclusive"
+    adjusted = holm(counted["p"].to_numpy(float))
+    assert list(counted["holm"] != "inconclusive") == list(sure & (adjusted < 0.05))
+    assert (counted["p"][sure] < 0.05).all() and (counted["p"][~sure] >= 0.05).all()
+
+
+def test_primed_runs_are_variants_of_their_own(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        for variant, dose, gain in (("plain-sac", 0, 50), (f"plain-sac@{HIGHEST}", HIGHEST, 0)):
+            home = copy(tmp_path / str(dose), "sac", seed)
+            config = home / "config.yaml"
+            text = config.read_text().replace("variant: sac", "variant: plain-sac")
+            text = text.replace("priming_updates: 0", f"priming_updates: {dose}")
+            config.write_text(text)
+            evals = pd.read_csv(home / "evals.csv")
+            evals["return"] = gain + seed
+            evals.to_csv(home / "evals.csv", index=False)
+            assert variant in variants_of(PRIMING_CLAIMS)
+    table = evidence(diagnostics.load(tmp_path), PRIMING_CLAIMS)
+    row = table[table["sides"] == f"plain SAC against plain SAC primed {HIGHEST:,}"].iloc[0]
+    assert (row["estimate"], row["seeds"], row["verdict"]) == (50.0, 2, "reproduced")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+from diagnostics.commands.power import command
 from diagnostics.power import MOST_SEEDS, bootstrap_power, seeds_needed, welch_power
+from fog.cli import main
+from tests.diagnostics.recorded import copy
 
 
 def simulated(effect: float, spreads: tuple[float, ...], seeds: int, trials: int = 4000) -> float:
@@ -64,3 +70,49 @@ def test_what_cannot_be_known():
     wide = np.array([-1e6, 1e6, 0.0])
     assert seeds_needed(1e-3, (wide, wide)).welch is None
     assert MOST_SEEDS >= 1000
+
+
+@pytest.fixture(scope="module")
+def spread(tmp_path_factory):
+    """Three seeds each of two variants, whose late returns are known."""
+    home = tmp_path_factory.mktemp("power")
+    returns = {"sac": (100.0, 110.0, 120.0), "sac-reset": (130.0, 142.0, 148.0)}
+    for variant, values in returns.items():
+        for seed, value in enumerate(values):
+            run = copy(home / variant / str(seed), variant, 0)
+            config = run / "config.yaml"
+            config.write_text(config.read_text().replace("\n  seed: 0\n", f"\n  seed: {seed}\n"))
+            evals = pd.read_csv(run / "evals.csv")
+            evals["return"] = value
+            evals.to_csv(run / "evals.csv", index=False)
+    return home, returns
+
+
+def test_the_command_reads_the_samples_of_runs(spread, capsys):
+    home, returns = spread
+    arguments = ["--runs", str(home), "--claim", "returns of the mot", "--json"]
+    assert command(arguments) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["effect"] for row in rows] == ["observed", "half"]
+    one, other = (np.array(returns[name]) for name in ("sac-reset", "sac"))
+    for row, share in zip(rows, (1.0, 0.5), strict=True):
+        assert row["size"] == pytest.approx(share * 30.0)
+        assert row["spreads"] == pytest.approx([one.std(ddof=1), other.std(ddof=1)])
+        wanted = seeds_needed(share * 30.0, (one, other), paired=True)
+        assert (row["welch"], row["bootstrap"], row["paired"]) == wanted
+        assert row["paired"] <= row["welch"]
+
+
+def test_the_command_in_words_and_its_mistakes(spread, capsys, tmp_path):
+    home, _ = spread
+    assert main(["power", "--runs", str(home), "--effect", "3"]) == 0
+    told = capsys.readouterr().out
+    assert "given +3" in told and "SAC with reset against SAC" in told
+    for arguments, words in (
+        (["--runs", str(home), "--claim", "retruns"], "unknown claim 'retruns'"),
+        (["--runs", str(tmp_path)], "no runs in"),
+        (["--runs", str(home / "sac"), "--claim", "returns of FoG's"], "two seeds"),
+    ):
+        assert main(["power", *arguments]) == 2
+        error = capsys.readouterr().err
+        assert words in error and error.count("\n") == 1

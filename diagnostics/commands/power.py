@@ -1,0 +1,130 @@
+"""`fog power`: how many seeds would decide a claim, from the spread of runs at hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diagnostics.claims import CLAIMS, Claim
+from diagnostics.commands.loading import loaded, problem_lines
+from diagnostics.errors import AnalysisError, unknown
+from diagnostics.evidence import Sample, samples_of
+from diagnostics.power import MOST_SEEDS, TARGET, Needed, seeds_needed
+from diagnostics.priming import PRIMING_CLAIMS
+from fog.cli.parser import Parser, pathname
+from fog.cli.table import render
+
+_HEADER = ("task", "variants", "measured", "effect", "now", "Welch", "bootstrap", "paired")
+_NOTES = (
+    f"Seeds of each variant for {TARGET:.0%} power: the chance that the whole 95 % interval is on\n"
+    "the effect's side. effect: the difference of these runs, and half of it (or --effect).\n"
+    "Ratios stand as natural logarithms. now: seeds at hand. bootstrap: seeds drawn from these\n"
+    "runs instead of a normal law. paired: if all variants share their seeds. >: more than that."
+)
+
+
+def command(argv: Sequence[str]) -> int:
+    """Print how many seeds each contrast of a claim needs."""
+    options = _options(argv)
+    claims = {claim.name: claim for claim in (*CLAIMS, *PRIMING_CLAIMS)}
+    chosen = list(claims.values()) if options.claim is None else [_named(options.claim, claims)]
+    with loaded(options.runs) as runs:
+        rows = [
+            row
+            for claim in chosen
+            for sample in samples_of(runs, claim)
+            for row in _rows(claim, sample, options.effect)
+        ]
+    if not rows:
+        raise AnalysisError(
+            f"no ended runs in {', '.join(map(str, options.runs))} have two seeds of what the "
+            "claim compares"
+        )
+    if options.json:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+    else:
+        sys.stdout.write(_text(rows) + "\n")
+    sys.stderr.writelines(problem_lines(runs))
+    return 0
+
+
+def _options(argv: Sequence[str]) -> argparse.Namespace:
+    parser = Parser(
+        "power",
+        "How many seeds would decide a claim: from the spread of the runs at hand, for the effect\n"
+        "they show, for half of it, or for an effect of your own.",
+    )
+    parser.add_argument(
+        "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+    )
+    parser.add_argument("--claim", metavar="NAME", help="one claim of `fog claims` [all]")
+    parser.add_argument(
+        "--effect",
+        type=float,
+        metavar="X",
+        help="a difference to look for, in the units of the measure",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    return parser.parse(argv)
+
+
+def _named(text: str, claims: dict[str, Claim]) -> Claim:
+    """The claim of that name; the beginning of one is enough."""
+    matches = [name for name in claims if name.lower().startswith(text.lower())]
+    if text in claims:
+        matches = [text]
+    if len(matches) != 1:
+        raise unknown("claim", text, list(claims))
+    return claims[matches[0]]
+
+
+def _rows(claim: Claim, sample: Sample, effect: float | None) -> list[dict[str, Any]]:
+    shown = float(sample.values[0].mean())
+    if len(sample.values) == 2:
+        shown -= float(sample.values[1].mean())
+    effects = {"observed": shown, "half": shown / 2} if effect is None else {"given": effect}
+    rows = []
+    for name, size in effects.items():
+        needed = seeds_needed(size, sample.values, paired=sample.paired)
+        rows.append(
+            {
+                "claim": claim.name,
+                "task": sample.task,
+                "sides": sample.contrast.sides(),
+                "what": sample.contrast.what,
+                "counts": sample.contrast.counts,
+                "effect": name,
+                "size": size,
+                "seeds": min(map(len, sample.values)),
+                "spreads": [float(np.std(values, ddof=1)) for values in sample.values],
+                **needed._asdict(),
+            }
+        )
+    return rows
+
+
+def _text(rows: list[dict[str, Any]]) -> str:
+    blocks = []
+    for claim in dict.fromkeys(row["claim"] for row in rows):
+        cells = []
+        for row in (row for row in rows if row["claim"] == claim):
+            needed = Needed(row["welch"], row["bootstrap"], row["paired"])
+            cells.append(
+                [
+                    row["task"],
+                    row["sides"] if row["counts"] else f"({row['sides']})",
+                    row["what"],
+                    f"{row['effect']} {row['size']:+.3g}",
+                    str(row["seeds"]),
+                    *(f">{MOST_SEEDS}" if at is None else str(at) for at in needed[:2]),
+                    "-" if needed.paired is None else str(needed.paired),
+                ]
+            )
+        blocks.append(f"{claim}\n" + render(_HEADER, cells, right=frozenset({4, 5, 6, 7})))
+    return "\n\n".join([*blocks, _NOTES])
