@@ -18,7 +18,7 @@ from fog.cost.probes import attached, outline, unpriced
 from fog.cost.work import Work, work_of
 from fog.probing import available
 from fog.records.sizes import NetworkSpec
-from fog.replay import Replay, make_sampler
+from fog.replay import MaxTree, Replay, SumTree, make_sampler
 from tests.training import tiny
 
 OBS, ACT, LENGTH = 3, 1, 200
@@ -90,8 +90,8 @@ def test_a_run_directory_is_about_as_large_as_estimated(
     assert disk_bytes(config, work, spec, LENGTH) == pytest.approx(_size(home), rel=0.3)
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "per"])
-def test_the_replay_takes_the_bytes_that_its_arrays_have(sampler: str) -> None:
+@pytest.mark.parametrize(("sampler", "trees"), [("uniform", 0), ("cuer", 1), ("per", 2)])
+def test_the_replay_takes_the_bytes_that_its_arrays_have(sampler: str, trees: int) -> None:
     config = tiny(Path("nowhere"), sampler=sampler, capacity=250)
     capacity = config.replay.capacity
     drawn = make_sampler(sampler, capacity=capacity, rng=np.random.default_rng(0))
@@ -100,9 +100,11 @@ def test_the_replay_takes_the_bytes_that_its_arrays_have(sampler: str) -> None:
     for _ in range(config.run.steps):
         replay.add(np.zeros(ACT), 0.0, np.zeros(OBS), False, False)
     spare = replay._storage.finals.nbytes
-    priorities = drawn.array(0, 0)
-    tree = 0 if priorities is None else 8 * capacity * 16 / 15
-    actual = replay.nbytes - spare + replay.counts.nbytes + tree
+    kept = [value for value in vars(drawn).values() if isinstance(value, SumTree | MaxTree)]
+    assert len(kept) == trees
+    # So small a tree has no nodes above its leaves; a large one has a fifteenth more.
+    leaves = sum(tree.leaves.nbytes for tree in kept)
+    actual = replay.nbytes - spare + replay.counts.nbytes + leaves * 16 / 15
     assert replay_bytes(config, OBS, ACT) == pytest.approx(actual, abs=1)
 
 
