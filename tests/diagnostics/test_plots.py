@@ -9,7 +9,7 @@ import pytest
 import diagnostics
 from diagnostics.curves import mean_curves
 from diagnostics.grids import loss_grids
-from diagnostics.plots import names
+from diagnostics.plots import age, names
 from diagnostics.plots.curves import curves, highlighted
 from diagnostics.plots.heatmaps import loss_heatmaps, shared_norm
 from diagnostics.plots.layout import seeds_text, step_label
@@ -162,3 +162,68 @@ def test_seeds_are_counted_in_words():
         "3 seeds",
         "2 to 3 seeds",
     ]
+
+
+def one_run(**columns):
+    return pd.DataFrame(columns)
+
+
+NO_EVENTS = pd.DataFrame(columns=["env_step", "event"])
+
+
+def test_warm_start_draws_the_gap_of_every_measurement_and_the_last_curves():
+    curve = [np.array([1.0, 0.5]), np.array([1.0, 0.3])]
+    nothing = [np.full(2, np.nan)] * 2
+    names = ("today", "fresh", "today_fitted", "fresh_fitted")
+    table = one_run(
+        env_step=[100, 100, 200, 200],
+        gap=[0.1, 0.3, np.nan, np.nan],
+        gap_fitted=[0.0, 0.2, np.nan, np.nan],
+        steps=[np.array([0, 9])] * 4,
+        **dict.fromkeys(names, curve + nothing),
+    )
+    figure, drawn_table = age.warm_start(table, NO_EVENTS, title="t")
+    gaps, losses = drawn(figure).axes
+    assert list(drawn_table["gap"].dropna()) == pytest.approx([0.2])
+    # The last measurement found too small a window, so the curves are those of the one before.
+    assert [list(line.get_ydata()) for line in losses.lines] == [[1.0, 0.4]] * 4
+    assert "step 100" in losses.get_ylabel() and "above 0" in gaps.get_ylabel()
+    empty, _ = age.warm_start(table[2:], NO_EVENTS, title="t")
+    assert "no window was large enough" in [text.get_text() for text in empty.axes[1].texts]
+
+
+def test_off_policy_says_that_a_deterministic_policy_has_no_density():
+    steps = np.repeat(np.arange(100, 1100, 100), 2)
+    table = one_run(
+        env_step=steps,
+        window=np.tile([0, 1], 10),
+        age=np.tile([150.0, 50.0], 10),
+        log_prob_median=np.nan,
+        distance=np.linspace(0, 1, 20),
+    )
+    figure, shown = age.off_policy(table, title="t")
+    density, distance = drawn(figure).axes
+    assert "deterministic" in density.texts[0].get_text()
+    assert len(distance.lines) == 6 and set(shown["env_step"]) == {100, 300, 500, 600, 800, 1000}
+    assert list(distance.lines[-1].get_xdata()) == [50.0, 150.0], "young data at the left"
+
+
+def test_interference_shows_the_last_matrix_with_the_oldest_first():
+    table = one_run(
+        env_step=[100, 200, 200, 200, 200],
+        window=[3, 3, 3, 4, 4],
+        other=[3, 3, 4, 3, 4],
+        age=0.0,
+        other_age=0.0,
+        cosine=[1.0, 1.0, -0.5, -0.5, 1.0],
+    )
+    ranks = one_run(
+        env_step=[100, 200], windows=[1, 2], window_rank=[1.0, 1.8], samples=50, sample_rank=10.0
+    )
+    figure, shown = age.interference(table, ranks, NO_EVENTS, title="t")
+    heat, lines = drawn(figure).axes[:2]
+    assert heat.collections[0].get_array().tolist() == [[1.0, -0.5], [-0.5, 1.0]]
+    bottom, top = heat.get_ylim()
+    assert bottom > top and len(shown) == 4
+    assert [list(line.get_ydata()) for line in lines.lines] == [[0.2, 0.2], [1.0, 0.9]]
+    assert "3" in [tick.get_text() for tick in heat.get_yticklabels()]
