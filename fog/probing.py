@@ -168,7 +168,7 @@ class ProbeView:
         replay: Memory,
         rng: np.random.Generator,
         directory: Path,
-        ledger: Ledger | None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.facts = facts
         self.subject = subject
