@@ -31,10 +31,10 @@ OBS, ACT, BATCH = 24, 6, 256
 POLL = 0.05
 """Seconds between two looks at the memory of another process."""
 SHAPES = (
-    ("sac", 64, 1),
-    ("sac", 128, 1),
-    ("sac", 256, 1),
-    ("sac", 512, 1),
+    ("sac", 64, 0),
+    ("sac", 128, 0),
+    ("sac", 256, 0),
+    ("sac", 512, 0),
     ("fog", 64, 2),
     ("fog", 128, 2),
     ("fog", 256, 2),

@@ -74,7 +74,8 @@ def bare_products(agent: Agent, rows: int) -> Callable[[], None]:
         return torch.randn(shape, generator=generator)
 
     def critic(members: int, inputs: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        shapes = [(inputs, width), *[(width, width)] * (2 * depth), (width, 1)]
+        hidden = spec.dense_layers(depth) - 2
+        shapes = [(inputs, width), *[(width, width)] * hidden, (width, 1)]
         return [(random(members, rows, k), random(members, k, n)) for k, n in shapes]
 
     # Critics and their targets, V twice (s and s'), and the actor once, for the next action.

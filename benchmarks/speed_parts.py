@@ -93,8 +93,8 @@ def products(options: Options) -> Part:
     for variant, width, depth in (
         ("fog", 512, 2),
         ("fog", 512, 4),
-        ("sac", 256, 1),
-        ("sac", 256, 3),
+        ("sac", 256, 0),
+        ("sac", 256, 2),
     ):
         width = min(width, max(options.widths))
         label = f"{variant}, width {width}, depth {depth}"
