@@ -291,7 +291,7 @@ def test_exports_say_nothing_of_machine_and_user(runs: Path, tmp_path: Path) -> 
     for content in everything(tmp_path / "clean").values():
         assert b"ada" not in content
     cleaned = json.loads((tmp_path / "clean" / SEED / "manifest.json").read_text())
-    assert cleaned["command"] == ["fog", "train", "--out=my runs"]
+    assert cleaned["command"] == ["fog", "train", "--out=my runs", "--seed=0"]
     assert cleaned["hardware"] == {k: v for k, v in manifest["hardware"].items() if k != "host"}
     for name in ("versions", "git_commit", "started", "ended", "final_return", "probes"):
         assert cleaned[name] == manifest[name]
