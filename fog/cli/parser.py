@@ -35,6 +35,16 @@ class Parser(argparse.ArgumentParser):
         """Raise the parser's complaint as a user error."""
         raise UserError(f"{message}; `{self.prog} --help` lists the options")
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse `--flag=--`, of which argparse makes an empty list, then parse what is known."""
+        for item in args or ():
+            flag, _, value = item.partition("=")
+            if value == "--" and flag.startswith("-"):
+                self.error(f"argument {flag}: expected a value, got '--'")
+        return super().parse_known_args(args, namespace)
+
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """Parse all of `argv`; a flag that does not exist is named with the nearest one."""
         namespace, rest = self.parse_known_args(argv)

@@ -86,6 +86,7 @@ def test_a_config(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFi
         (["compare", "--runs", "a" * 3000], "File name too long"),
         (["export", "--runs", ".", "--out", ""], "--out: no path: ''"),
         (["report", "--out", "a\0b"], "embedded null"),
+        (["report", "--out=--"], "argument --out: expected a value, got '--'"),
         (["figures", "--only", "a" * 3000 + ".ipynb"], "unknown notebook 'aaa"),
     ],
 )
