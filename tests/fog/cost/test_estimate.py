@@ -75,6 +75,13 @@ def test_the_time_of_a_run_is_the_sum_of_what_it_repeats(measured: Requests) -> 
     assert cost.seconds == sum(cost.parts.values())
 
 
+def test_repeated_actions_cost_simulator_steps_and_no_updates(measured: Requests) -> None:
+    once, thrice = (run.parts for run in estimate([_run(), _run(action_repeat=3)]).per_run)
+    assert thrice["steps"] == pytest.approx(300 * 0.003 + 260 * 0.0001)
+    assert thrice["evaluations"] == pytest.approx(3 * 67 * (0.003 + 0.0001))
+    assert thrice["updates"] == once["updates"]
+
+
 def test_probes_and_deeper_critics_and_compiling_cost_more(measured: Requests) -> None:
     plain, probed, compiled = estimate(
         [_run(), _run(probes=("critic_loss",)), _run(compile="on")]
