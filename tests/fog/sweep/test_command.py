@@ -38,7 +38,7 @@ MISTAKES = [
     ("sweep --tasks Ant-v4 --seeds 4-0", "write the smaller one first"),
     ("sweep --tasks Ant-v4 --jobs 0", "--jobs: at least one run at a time, got 0"),
     ("sweep --tasks Ant-v4 --widht 3", "did you mean '--width'"),
-    ("sweep --tasks Ant-v4 --width 0", "width: must be >= 1, got 0"),
+    ("sweep --tasks Ant-v4 --width 0", "width: must be >= 1 and <= 65536, got 0"),
     ("sweep --tasks Ant-v4 --probes dormncy", "did you mean 'dormancy'"),
     ("sweep --tasks Ant-v4 --engine lokal", "unknown engine 'lokal': did you mean 'local'"),
     ("sweep --plan nowhere.yaml", "cannot read plan nowhere.yaml: No such file"),
