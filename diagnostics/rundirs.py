@@ -131,13 +131,13 @@ class RunFiles:
         groups, problems = files.read_yaml(path / "config.yaml")
         for name, values in groups.items():
             run.config.update(values if isinstance(values, dict) else {name: values})
+        run.manifest, more = files.read_json(path / "manifest.json")
+        run.problems += problems + more
+        run.problems += _drop_misfits("config.yaml", run.config, _SETTINGS)
         if run.config:
             # CUER's quota was first that of a whole environment step, and not yet a setting.
             old = {"cuer_quota": "step"} if run.config.get("sampler") == "cuer" else {}
             run.config = {**_BEFORE, **old, **run.config}
-        run.manifest, more = files.read_json(path / "manifest.json")
-        run.problems += problems + more
-        run.problems += _drop_misfits("config.yaml", run.config, _SETTINGS)
         run.problems += _drop_misfits("manifest.json", run.manifest, _FACTS)
         return run
 

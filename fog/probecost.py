@@ -42,6 +42,8 @@ class Outline:
     """Weights, biases and so on of all trained networks, twins as one."""
     loss_flops: int
     """All training losses, without gradients."""
+    policy_flops: int
+    """The policy alone."""
     value_flops: int
     """The policy and the online twins."""
     update_flops: int

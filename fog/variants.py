@@ -166,8 +166,7 @@ VARIANTS: dict[str, Variant] = {
         Variant(
             "fog-ne",
             _REBUTTAL,
-            "FoG beside Neuroplastic Expansion: on SAC, an MLP that grows two blocks, "
-            "replay ratio 2, no resets",
+            "FoG set against NE: SAC, an MLP that grows two blocks, replay ratio 2, no resets",
             False,
             {
                 "backbone": "sac",

@@ -70,9 +70,11 @@ def spell_out(figure: Figure) -> None:
         axes.get_xticklabels()
         axes.get_yticklabels()
     for text in figure.findobj(Text):
+        # matplotlib sets each line by itself.
+        formulas = [line for line in text.get_text().split("\n") if line.count("$") > 1]
         try:
-            if text.get_text().count("$") > 1:
-                _FORMULAS.parse(text.get_text())
+            for line in formulas:
+                _FORMULAS.parse(line)
         except ValueError:
             text.set_parse_math(False)
 

@@ -28,9 +28,9 @@ class OffPolicy(Probe):
         self._batch = at_least_one(batch, "batch")
 
     def cost(self, run: Outline) -> ProbeCost:
-        """The actor, about a third of what policy and twins take, on each stored window."""
+        """The policy twice, for its action and for its density, on each stored window."""
         rows = self._batch * sum(-(-run.stored(at) // run.window_steps) for at in run.windows)
-        return ProbeCost(0.32 * rows * run.value_flops, len(run.windows))
+        return ProbeCost(2 * rows * run.policy_flops, len(run.windows))
 
     def on_start(self, view: View) -> None:
         """Refuse an agent of which only the critic is known, before anything is trained."""

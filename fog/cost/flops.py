@@ -80,6 +80,11 @@ def loss_flops(spec: NetworkSpec, depth: int) -> int:
     return sum(_per_row(term, spec, depth) for term in TERMS if term.measuring)
 
 
+def policy_flops(spec: NetworkSpec) -> int:
+    """FLOPs of the policy at one state."""
+    return sum(2 * prod(shape) for shape in weights(spec.actor()))
+
+
 def value_flops(spec: NetworkSpec, depth: int) -> int:
     """FLOPs of the policy at one state and of what the online critics think of it."""
     names = ("policy", "policy's value")

@@ -9,7 +9,7 @@ import functools
 
 from fog import probing
 from fog.config import Config
-from fog.cost.flops import loss_flops, total_flops, value_flops, weights
+from fog.cost.flops import loss_flops, policy_flops, total_flops, value_flops, weights
 from fog.cost.work import Work
 from fog.events import Probe
 from fog.probecost import Outline, ProbeCost
@@ -81,6 +81,7 @@ def outline(config: Config, work: Work, spec: NetworkSpec, episode_length: int) 
         parameters=spec.parameters(work.deepest)["trainable"],
         tensors=critics * len(trees[0]) + len(trees[1]) + len(trees[2]),
         loss_flops=loss_flops(spec, usual),
+        policy_flops=policy_flops(spec),
         value_flops=value_flops(spec, usual),
         update_flops=total_flops(spec, usual, 1),
     )
