@@ -26,6 +26,8 @@ NUMBER_BYTES = 19
 """Of a number in train.csv: doubles are written with all their digits."""
 SCALAR_BYTES = 60
 """Of one number in TensorBoard's event file."""
+PART_BYTES = 90
+"""Of the line that a checkpoint has on each file of the probes: name, size and checksum."""
 FIXED_BYTES = 4_000
 """config.yaml, manifest.json, headers of the tables."""
 
@@ -40,7 +42,10 @@ def checkpoint_bytes(config: Config, work: Work, spec: NetworkSpec, episode_leng
     replay = ring_bytes(kept, spec.obs_dim, spec.act_dim) + FLOAT * work.steps + finals
     if config.replay.sampler in ("per", "cuer"):
         replay += 2 * FLOAT * kept
-    return agent + replay + CHECKPOINT_BYTES + probe_state_bytes(config, work, spec)
+    ledger = PART_BYTES * sum(
+        cost.files for cost in probe_costs(config, work, spec, episode_length)
+    )
+    return agent + replay + CHECKPOINT_BYTES + ledger + probe_state_bytes(config, work, spec)
 
 
 def disk_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
