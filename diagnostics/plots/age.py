@@ -47,9 +47,7 @@ def warm_start(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot
             if fit in means.index:
                 line = means.loc[fit]
                 gaps.plot(line.index, line["gap"], color=colour, marker=marker, ms=3, label=fit)
-        gaps.set_ylabel(
-            "gap: ln(loss of today's / of fresh),\nheld-out rows; above 0: today's is worse"
-        )
+        gaps.set_ylabel("gap: ln(today's loss / fresh loss)\nabove 0: today's is worse")
         gaps.legend(title="fit", loc="best")
         handles = mark_events(gaps, events)
         gaps.set_xlim(left=0)
