@@ -176,6 +176,7 @@ def test_warm_start_draws_the_gap_of_every_measurement_and_the_last_curves():
     nothing = [np.full(2, np.nan)] * 2
     names = ("today", "fresh", "today_fitted", "fresh_fitted")
     table = one_run(
+        fit=["change"] * 4,
         env_step=[100, 100, 200, 200],
         gap=[0.1, 0.3, np.nan, np.nan],
         gap_fitted=[0.0, 0.2, np.nan, np.nan],
@@ -183,13 +184,14 @@ def test_warm_start_draws_the_gap_of_every_measurement_and_the_last_curves():
         **dict.fromkeys(names, curve + nothing),
     )
     figure, drawn_table = age.warm_start(table, NO_EVENTS, title="t")
-    gaps, losses = drawn(figure).axes
+    gaps, targets, losses = drawn(figure).axes
     assert list(drawn_table["gap"].dropna()) == pytest.approx([0.2])
+    assert "no window was large enough" in [text.get_text() for text in targets.texts]
     # The last measurement found too small a window, so the curves are those of the one before.
     assert [list(line.get_ydata()) for line in losses.lines] == [[1.0, 0.4]] * 4
     assert "step 100" in losses.get_ylabel() and "above 0" in gaps.get_ylabel()
     empty, _ = age.warm_start(table[2:], NO_EVENTS, title="t")
-    assert "no window was large enough" in [text.get_text() for text in empty.axes[1].texts]
+    assert "no window was large enough" in [text.get_text() for text in empty.axes[2].texts]
 
 
 def test_off_policy_says_that_a_deterministic_policy_has_no_density():
