@@ -84,7 +84,7 @@ class AgentConfig:
     """The learning rule: SAC, or OBAC on top of it."""
 
     backbone: Literal["sac", "obac"] = option("obac", "sac, or obac (adds the offline critics)")
-    replay_ratio: float = option(10.0, "updates per environment step, may be below 1", gt=0)
+    replay_ratio: float = option(10.0, "updates per environment step, may be below 1", gt=0, le=1e6)
     batch_size: int = option(256, "transitions per update", ge=1)
     discount: float = option(0.99, "discount factor gamma", ge=0, lt=1)
     polyak: float = option(0.005, "target network step per update", gt=0, le=1)

@@ -21,7 +21,7 @@ from fog.errors import ConfigError
 from fog.text import shown
 
 MOST = 10**15
-"""No setting is larger, whatever its own bounds: counts stay exact, and estimates finite."""
+"""No integer setting is larger, whatever its own bounds: estimates stay finite."""
 
 
 def option(
@@ -83,7 +83,7 @@ def coerce(value: Any, hint: Any) -> Any:
         if hint is bool:
             return value
     elif hint is float and isinstance(value, int | float):
-        return float(value) if abs(value) <= MOST else value
+        return value if isinstance(value, int) and abs(value) > MOST else float(value)
     elif isinstance(value, hint):
         return value
     raise TypeError
@@ -122,7 +122,7 @@ def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
             raise ConfigError(f"{name}: must be finite, got {item}")
         if not isinstance(item, int | float):
             continue
-        if abs(item) > MOST:
+        if isinstance(item, int) and abs(item) > MOST:
             raise ConfigError(f"{name}: must be a number up to {MOST:g}, got {shown(item)}")
         rules = [
             (sign, holds, metadata[key])
