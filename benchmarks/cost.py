@@ -18,9 +18,8 @@ import torch
 from cost_measured import SHAPES, compiled, paper, verify
 from torch.utils.flop_counter import FlopCounterMode
 
-from fog import machine
-from fog.agents import Batch, build_agent
-from fog.agents.rule import picks
+from fog.agent import Batch, build_agent
+from fog.algorithms.hyperparameters import picks
 from fog.cost import Estimate, RunCost, estimate
 from fog.cost.assumptions import COMPILE_SECONDS, COMPILED
 from fog.cost.dimensions import dimensions
@@ -30,6 +29,7 @@ from fog.records.sizes import NetworkSpec
 from fog.sweep import planfile
 from fog.sweep.job import Job
 from fog.sweep.view import duration
+from fog.system import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 PEAKS = (20e12, 100e12, 300e12)

@@ -31,20 +31,21 @@ import numpy as np
 import torch
 
 import fog
-import fog.subject
+import fog.probing.observed
 from diagnostics.probes.critic_loss import CriticLoss
 from diagnostics.probes.sample_counts import SampleCounts
-from fog import probing, seeding
-from fog.agents import Agent, build_agent
-from fog.config import Config
-from fog.device import prepare
+from fog import seeding
+from fog.agent import Agent, build_agent
 from fog.events import Episode, Probe, Update
-from fog.probing import Probes, Progress
-from fog.progress import Silent
+from fog.probing import dispatch as probing
+from fog.probing.dispatch import Probes, Progress
+from fog.probing.observed import AgentSubject, facts_of
+from fog.records.run_directory import RunDirectory
 from fog.replay import Replay, make_sampler
-from fog.rundir import RunDirectory
-from fog.subject import AgentSubject, facts_of
-from fog.trainer import Trainer
+from fog.settings.config import Config
+from fog.training.console import Silent
+from fog.training.device import prepare
+from fog.training.trainer import Trainer
 
 OBS, ACT = 24, 6
 PAPER = ("critic_loss", "dormancy", "sample_counts", "features")
@@ -116,7 +117,7 @@ def products(arguments: argparse.Namespace) -> None:
     agent = build_agent(config, OBS, ACT, "cpu", arguments.compile == "on")
     replay, subject = filled_replay(arguments.rows), AgentSubject(agent)
     # A short benchmark of a wide network must take the path that a full buffer takes.
-    fog.subject._WORTH_COMPILING = 0
+    fog.probing.observed._WORTH_COMPILING = 0
     chunk, losses = subject.bulk_losses(arguments.rows)
     ids, batch = next(replay.chunks(chunk))
     began = time.process_time()

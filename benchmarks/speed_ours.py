@@ -14,14 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import fog
-from fog.agents import Agent, build_agent
-from fog.config import Config
-from fog.device import keep_memory
-from fog.progress import Silent
+from fog.agent import Agent, build_agent
+from fog.records.run_directory import RunDirectory
 from fog.replay import Batch, Replay, make_sampler
-from fog.rundir import RunDirectory
 from fog.seeding import generator
-from fog.trainer import Trainer
+from fog.settings.config import Config
+from fog.training.console import Silent
+from fog.training.device import keep_memory
+from fog.training.trainer import Trainer
 
 PLAIN: dict[str, Any] = {
     "critic_layer_norm": False,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fog.probecost import Outline as Outline
-from fog.probecost import ProbeCost as ProbeCost
+from fog.probing.cost import Outline as Outline
+from fog.probing.cost import ProbeCost as ProbeCost
 
 if TYPE_CHECKING:
     import torch

@@ -8,7 +8,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from fog.variants import VARIANTS
+from fog.settings.variants import VARIANTS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import fog
-from fog import probing
 from fog.events import Probe, Update, View
+from fog.probing import dispatch as probing
 from tests.training import assert_same_run, newest, tiny
 
 TABLES = {
@@ -149,7 +149,7 @@ def short(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("cls", [Idle, DrawsFromTheAgent, WritesAParameter, DrawsFromTheReplay])
 def test_the_comparison_catches_a_probe_that_touches(tmp_path, monkeypatch, short, cls) -> None:
-    monkeypatch.setattr("fog.subject.load", lambda _: [cls()])
+    monkeypatch.setattr("fog.probing.observed.load", lambda _: [cls()])
     touched = fog.train(tiny(tmp_path, "sac", **SHORT)).directory
     if cls is Idle:
         assert_same_run(short, touched)

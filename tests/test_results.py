@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 import diagnostics
-from diagnostics.claims import CLAIMS
-from diagnostics.evidence import evidence, verdict
-from diagnostics.runs import Runs
+from diagnostics.paper.claims import CLAIMS
+from diagnostics.paper.verdicts import evidence, verdict
+from diagnostics.runs.load import Runs
 from fog.cli import main
 
 ROOT = Path(__file__).parents[1]

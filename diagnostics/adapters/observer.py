@@ -20,7 +20,7 @@ from fog.events import (
     Subject,
     Update,
 )
-from fog.probing import Probes, Progress, load
+from fog.probing.dispatch import Probes, Progress, load
 
 
 class Observer:

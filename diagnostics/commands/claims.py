@@ -13,11 +13,11 @@ from typing import Any
 
 import pandas as pd
 
-from diagnostics.claims import CLAIMS, Claim
 from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError
-from diagnostics.evidence import evidence, left_out, verdict
-from diagnostics.priming import PRIMING_CLAIMS
+from diagnostics.paper.claims import CLAIMS, Claim
+from diagnostics.paper.verdicts import evidence, left_out, verdict
+from diagnostics.studies.priming import PRIMING_CLAIMS
 from fog.cli.parser import Parser, pathname
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from diagnostics.claims import CLAIMS, Claim
 from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError, unknown
-from diagnostics.evidence import Sample, samples_of
-from diagnostics.power import MOST_SEEDS, TARGET, Needed, seeds_needed
-from diagnostics.priming import PRIMING_CLAIMS
+from diagnostics.metrics.power import MOST_SEEDS, TARGET, Needed, seeds_needed
+from diagnostics.paper.claims import CLAIMS, Claim
+from diagnostics.paper.verdicts import Sample, samples_of
+from diagnostics.studies.priming import PRIMING_CLAIMS
 from fog.cli.parser import Parser, pathname
 from fog.cli.table import render
 

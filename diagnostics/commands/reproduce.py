@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fog.children import python
 from fog.cli.parser import Parser, integer, pathname
 from fog.cli.sweepreport import summary
 from fog.errors import UserError
@@ -22,7 +21,8 @@ from fog.sweep.local import LocalEngine, cores
 from fog.sweep.plan import MOST_SEEDS, Block, Plan
 from fog.sweep.sweep import Sweep
 from fog.sweep.view import view
-from fog.text import plain
+from fog.system.children import python
+from fog.system.text import plain
 
 VARIANTS = ("sac", "sac-reset", "per-sac", "balanced-sac", "expanded-sac")
 

@@ -28,7 +28,7 @@ def claims_forest(table: pd.DataFrame) -> Plot:
     points right of 1 are reproduced and points left of -1 went the other way.
 
     Args:
-        table: `diagnostics.evidence.evidence`; contrasts without data or with one seed are left
+        table: `diagnostics.paper.verdicts.evidence`; contrasts without data or with one seed are left
             out, as are those that do not count.
     """
     rows = table[table["counts"].astype(bool) & table["low"].notna()]

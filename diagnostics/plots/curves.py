@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from diagnostics.plots import names
+from diagnostics.paper import names
 from diagnostics.plots.layout import (
     crown,
     log_axis,
@@ -46,7 +46,7 @@ def curves(
     """One panel per task, one line per label.
 
     Args:
-        table: What `diagnostics.curves.mean_curves` returned.
+        table: What `diagnostics.metrics.curves.mean_curves` returned.
         events: `Runs.events` of the same runs; None marks nothing.
         ylabel: Quantity and unit of the y axis.
         title: Headline over the panels.

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from diagnostics.plots import names
+from diagnostics.paper import names
 from diagnostics.plots.layout import crown, panels, seeds_text, small_print, step_label
 from diagnostics.plots.style import COLOURS, styled
 

@@ -10,15 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from diagnostics import schema
 from fog.events import Subject, TransitionBatch, Transitions, View
+from fog.records import schema
 
 MEASUREMENTS_PER_WINDOW = 20
 """Cadence of the cheap probes: every 5k steps at the paper's scale, as often as evaluations."""
 
 
 def record(view: View, table: str, columns: Mapping[str, Any]) -> None:
-    """Write rows to a table of `diagnostics.schema`."""
+    """Write rows to a table of `fog.records.schema`."""
     view.table(table).write(schema.conform(table, columns))
 
 

@@ -9,9 +9,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from fog import machine, probing
 from fog.cli.parser import Parser
 from fog.envs import gl_backends, suites
+from fog.probing import dispatch as probing
+from fog.system import machine
 
 
 def doctor(argv: Sequence[str]) -> int:
@@ -50,7 +51,7 @@ def _torch() -> dict[str, Any]:
         import torch
     except (ImportError, OSError) as error:
         return {"works": False, "detail": str(error)}
-    from fog.device import compile_obstacle
+    from fog.training.device import compile_obstacle
 
     found = torch.cuda.is_available()
     device = torch.device("cuda" if found else "cpu")

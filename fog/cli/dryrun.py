@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from gymnasium.spaces import flatdim
 
-from fog import configfile, envs, rundir
+from fog import envs
 from fog.cli.table import render
 from fog.cli.train import never
-from fog.config import Config
-from fog.device import compiles, device_of
+from fog.records import run_directory as rundir
 from fog.records.sizes import NetworkSpec
-from fog.schedule import UpdateSchedule, timeline
+from fog.settings import files as configfile
+from fog.settings.config import Config
+from fog.training.device import compiles, device_of
+from fog.training.schedule import UpdateSchedule, timeline
 
 
 def describe(config: Config) -> str:

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 
 from fog.cli.parser import Parser, add_settings, integer, pathname, settings
-from fog.config import Config
 from fog.errors import ConfigError, UserError
+from fog.settings.config import Config
 from fog.sweep import checks, engine, plan, planfile
 from fog.sweep.job import Job
 from fog.sweep.plan import Block, Plan
-from fog.text import plain
+from fog.system.text import plain
 
 _SUMMARY = """Train every variant on every task with every seed, each run in a process of its own.
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from fog import machine
 from fog.cli.listing import short
 from fog.cli.table import render
+from fog.settings.variants import VARIANTS
 from fog.sweep.checks import existing
 from fog.sweep.entry import Entry
 from fog.sweep.job import DONE, Job
 from fog.sweep.sweep import Outcome
 from fog.sweep.view import ORDER, duration, number
-from fog.variants import VARIANTS
+from fog.system import machine
 
 if TYPE_CHECKING:
     from fog.cost import Estimate

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fog import configfile, rundir, variants
 from fog.cli.parser import Parser, add_settings, pathname, settings
-from fog.config import Config
 from fog.errors import ConfigError, UserError
-from fog.schedule import Planned, timeline
-from fog.text import one_line, plain, shown
+from fog.records import run_directory as rundir
+from fog.settings import files as configfile
+from fog.settings import variants
+from fog.settings.config import Config
+from fog.system.text import one_line, plain, shown
+from fog.training.schedule import Planned, timeline
 
 _SUMMARY = """Train one agent on one task, with probes on if asked, into its own run directory.
 
@@ -67,7 +69,7 @@ _NAMED = ("task", "variant", "scale")
 def train(argv: Sequence[str]) -> int:
     """Train, resume, or show what would be trained."""
     config, actions = configure(argv)
-    from fog import probing
+    from fog.probing import dispatch as probing
 
     probing.chosen(config.run.probes)
     if actions.dry_run:
@@ -76,7 +78,7 @@ def train(argv: Sequence[str]) -> int:
         print(describe(config))
         return 0
     _announce(config, resume=actions.resume)
-    from fog import training
+    from fog.training import run as training
 
     try:
         run = training.train(config, resume=actions.resume, quiet=False)

@@ -22,17 +22,18 @@ from typing import Any
 import numpy as np
 
 import fog
-from fog import machine, tasks
-from fog.agents.rule import picks
-from fog.children import python
-from fog.config import Config
+from fog.algorithms.hyperparameters import picks
 from fog.cost.dimensions import dimensions
 from fog.cost.flops import total_flops
 from fog.cost.work import work_of
-from fog.device import device_of
 from fog.errors import UserError
+from fog.records.run_directory import write_atomically
 from fog.records.sizes import NetworkSpec
-from fog.rundir import write_atomically
+from fog.settings import tasks
+from fog.settings.config import Config
+from fog.system import machine
+from fog.system.children import python
+from fog.training.device import device_of
 
 Say = Callable[[str], None]
 

@@ -5,14 +5,14 @@ While a checkpoint is written there is a third one for a moment: `peak_bytes`.
 
 from __future__ import annotations
 
-from fog.agents import Rule
-from fog.agents.update import metric_names
-from fog.checkpoint import KEPT
-from fog.config import Config
+from fog.agent import Rule
 from fog.cost.memory import FLOAT, ring_bytes, state_bytes
 from fog.cost.probes import attached, probe_costs, probe_state_bytes, table_bytes
 from fog.cost.work import Work
+from fog.fast.update import metric_names
+from fog.records.checkpoint import KEPT
 from fog.records.sizes import NetworkSpec
+from fog.settings.config import Config
 
 TENSOR_BYTES = 250
 """What torch.save spends on the name and place of a tensor."""

@@ -19,9 +19,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fog import tasks
-from fog.agents.rule import picks
-from fog.config import Config
+from fog.algorithms.hyperparameters import picks
 from fog.cost import assumptions, calibration, probes
 from fog.cost.calibration import Calibration, Say, kind_of, sampler_of
 from fog.cost.disk import checkpoint_bytes, disk_bytes
@@ -29,8 +27,10 @@ from fog.cost.flops import total_flops
 from fog.cost.memory import run_bytes
 from fog.cost.probes import attached, probe_costs, unpriced
 from fog.cost.work import Work, work_of
-from fog.device import compiles, device_of
 from fog.records.sizes import NetworkSpec
+from fog.settings import tasks
+from fog.settings.config import Config
+from fog.training.device import compiles, device_of
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 
-from fog import probing
-from fog.config import Config
 from fog.cost.flops import loss_flops, policy_flops, total_flops, value_flops, weights
 from fog.cost.work import Work
 from fog.events import Probe
-from fog.probecost import Outline, ProbeCost
+from fog.probing import dispatch as probing
+from fog.probing.cost import Outline, ProbeCost
 from fog.records.sizes import NetworkSpec
+from fog.settings.config import Config
 
 START_SECONDS = 1.2
 """What loading the probes adds to the start of a run."""

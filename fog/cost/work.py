@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fog.agents.lifecycle import ExpansionSchedule
-from fog.config import Config
-from fog.schedule import UpdateSchedule
+from fog.algorithms.growth import ExpansionSchedule
+from fog.settings.config import Config
+from fog.training.schedule import UpdateSchedule
 
 
 @dataclass(frozen=True)

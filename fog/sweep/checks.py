@@ -6,9 +6,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from fog import probing, tasks
 from fog.envs import detect
 from fog.errors import UserError
+from fog.probing import dispatch as probing
+from fog.settings import tasks
 from fog.sweep.job import DONE, Job
 
 
@@ -64,7 +65,7 @@ def runnable(jobs: Sequence[Job]) -> None:
         raise UserError(lines[0])
     if cuda := [job.config for job in jobs if job.config.runtime.device == "cuda"]:
         # Only then, because it waits for torch.
-        from fog.device import device_of
+        from fog.training.device import device_of
 
         device_of(cuda[0])
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fog import checkpoint, rundir, variants
-from fog.children import python
-from fog.config import Config
-from fog.rundir import RunDirectory
-from fog.schedule import UpdateSchedule
+from fog.records import checkpoint
+from fog.records import run_directory as rundir
+from fog.records.run_directory import RunDirectory
+from fog.settings import variants
+from fog.settings.config import Config
+from fog.system.children import python
+from fog.training.schedule import UpdateSchedule
 
 JobStatus = Literal["new", "busy", "killed", "interrupted", "failed", "finished", "diverged"]
 """`busy`: a process is writing it now. `killed`: it says it is running, but nobody writes it."""

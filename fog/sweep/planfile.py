@@ -20,12 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fog import configfile
-from fog.config import GROUPS, group_of
 from fog.errors import ConfigError
-from fog.options import hints, unknown
+from fog.settings import files as configfile
+from fog.settings.config import GROUPS, group_of
+from fog.settings.options import hints, unknown
 from fog.sweep.plan import Block, Plan, seed_numbers, task_names, variant_names
-from fog.text import shown
+from fog.system.text import shown
 
 _BLOCK_KEYS = ("tasks", "variants", "seeds", "settings")
 _PLAN_KEYS = ("name", "scale", *_BLOCK_KEYS, "runs")

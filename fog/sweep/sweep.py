@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
 
-from fog.interrupts import StopRequest
-from fog.rundir import BusyError
+from fog.records.run_directory import BusyError
 from fog.sweep.checks import existing
 from fog.sweep.engine import Ended, Engine
 from fog.sweep.entry import Entry, State, Tally
 from fog.sweep.job import DONE, Job, JobStatus
 from fog.sweep.progress import last_line
+from fog.system.interrupts import StopRequest
 
 POLL_SECONDS = 0.2
 BUSY_SECONDS = 1.0

@@ -16,14 +16,14 @@ import pytest
 from scipy import stats
 
 import diagnostics
-from diagnostics import measures
-from diagnostics.claims import CLAIMS, variants_of
 from diagnostics.errors import AnalysisError
-from diagnostics.evidence import compared, difference, evidence, holm, judged, verdict
-from diagnostics.priming import HIGHEST, PRIMING_CLAIMS
-from diagnostics.statistics import Interval
-from fog import variants
+from diagnostics.metrics import per_run as measures
+from diagnostics.metrics.statistics import Interval
+from diagnostics.paper.claims import CLAIMS, variants_of
+from diagnostics.paper.verdicts import compared, difference, evidence, holm, judged, verdict
+from diagnostics.studies.priming import HIGHEST, PRIMING_CLAIMS
 from fog.cli import main
+from fog.settings import variants
 from tests.diagnostics.recorded import FIXTURE, TASK, copy
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from diagnostics.labels import _NO_INFLUENCE, _SINCE, labels
-from fog.config import Config
-from fog.rundir import _RUNTIME
+from diagnostics.runs.labels import _NO_INFLUENCE, _SINCE, labels
+from fog.records.run_directory import _RUNTIME
+from fog.settings.config import Config
 
 
 def test_settings_without_influence_are_those_that_may_change_on_resume() -> None:

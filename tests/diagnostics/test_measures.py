@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import diagnostics
-from diagnostics import measures
-from diagnostics.claims import CLAIMS, Measure
-from diagnostics.embedding import embed
-from diagnostics.runs import Runs
+from diagnostics.metrics import per_run as measures
+from diagnostics.metrics.embedding import embed
+from diagnostics.paper.claims import CLAIMS, Measure
+from diagnostics.runs.load import Runs
 from tests.diagnostics.recorded import FIXTURE
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from diagnostics import paper
-from fog import tasks
+from diagnostics.paper import tables as paper
+from fog.settings import tasks
 
 
 def test_every_task_has_four_cells_under_our_names() -> None:

@@ -7,14 +7,15 @@ import pandas as pd
 import pytest
 
 import diagnostics
-from diagnostics.curves import mean_curves
-from diagnostics.grids import loss_grids
-from diagnostics.plots import age, names
+from diagnostics.metrics.curves import mean_curves
+from diagnostics.metrics.loss_grid import loss_grids
+from diagnostics.metrics.scores import curve
+from diagnostics.paper import names
+from diagnostics.plots import age
 from diagnostics.plots.curves import curves, highlighted
 from diagnostics.plots.heatmaps import loss_heatmaps, shared_norm
 from diagnostics.plots.layout import seeds_text, step_label
 from diagnostics.plots.scores import score_against, score_bars
-from diagnostics.scores import curve
 from tests.diagnostics.recorded import FIXTURE, VARIANTS
 
 

@@ -8,7 +8,13 @@ import sys
 import numpy as np
 import pytest
 
-from diagnostics.primacy import bootstrap, column_index, column_indices, column_intervals, rank
+from diagnostics.metrics.primacy import (
+    bootstrap,
+    column_index,
+    column_indices,
+    column_intervals,
+    rank,
+)
 
 
 def rng():
@@ -85,7 +91,7 @@ def test_ranking():
 
 def test_analysis_needs_neither_torch_nor_fog():
     code = (
-        "import sys, diagnostics.primacy, diagnostics.schema, diagnostics.expectation\n"
+        "import sys, diagnostics.metrics.primacy, fog.records.schema, diagnostics.metrics.expected_counts\n"
         "assert not {'torch', 'fog'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

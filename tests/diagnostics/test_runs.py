@@ -14,11 +14,11 @@ import pytest
 
 import diagnostics
 import fog
-from diagnostics import schema
-from diagnostics.dormant import dormant_ratios
 from diagnostics.errors import AnalysisError, RunsWarning
-from diagnostics.runs import IDENTITY, Runs
+from diagnostics.metrics.dormancy import dormant_ratios
+from diagnostics.runs.load import IDENTITY, Runs
 from fog.cli import main
+from fog.records import schema
 from tests.diagnostics.recorded import FIXTURE, TASK, VARIANTS, copy, mark
 from tests.training import tiny
 

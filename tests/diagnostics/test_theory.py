@@ -13,7 +13,7 @@ import pytest
 from scipy.signal import fftconvolve
 
 from diagnostics import theory
-from diagnostics.simulation import simulate_counts
+from diagnostics.theory.simulation import simulate_counts
 
 
 def by_definition(n, epsilon=None, tau=0.0, capacity=None):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fog import codecache
-from fog.agents import compilecache
-from fog.codecache import cache_folder, distrust
+from fog.agent import compile_cache as compilecache
 from fog.errors import UserError
-from fog.kernels import build
+from fog.fast.kernels import build
+from fog.system import code_cache as codecache
+from fog.system.code_cache import cache_folder, distrust
 from tests.fog.test_kernels import needs_compiler
 
 

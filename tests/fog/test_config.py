@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fog import configfile
-from fog.config import GROUPS, Config, group_of
 from fog.errors import ConfigError
-from fog.options import hints
-from fog.variants import VARIANTS, resolve
+from fog.settings import files as configfile
+from fog.settings.config import GROUPS, Config, group_of
+from fog.settings.options import hints
+from fog.settings.variants import VARIANTS, resolve
 
 BAD = [
     ({"tau": 1.5}, "tau"),

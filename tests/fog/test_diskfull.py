@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fog import checkpoint, configfile
+from fog.records import checkpoint
+from fog.settings import files as configfile
 from tests.training import tiny
 
 

@@ -11,9 +11,8 @@ import sys
 import pytest
 import torch
 
-from fog import kernels
-from fog.kernels import build
-from fog.networks import products
+from fog.fast import kernels, products
+from fog.fast.kernels import build
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -231,7 +230,7 @@ def test_what_the_compiler_says_is_passed_on(tmp_path, monkeypatch: pytest.Monke
 def test_older_processors(processor: str) -> None:
     """Registers of four and of eight numbers: the tests of this file in a process of its own."""
     script = (
-        "import sys, pytest; from fog.kernels import build; "
+        "import sys, pytest; from fog.fast.kernels import build; "
         f"build._FLAGS = (*build._FLAGS, '-march={processor}'); "
         f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}]))"
     )

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import fog
-from fog.mirrors import TensorBoard
-from fog.rundir import RunDirectory
+from fog.records.loggers import TensorBoard
+from fog.records.run_directory import RunDirectory
 from tests.training import tiny
 
 

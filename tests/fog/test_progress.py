@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from fog import progress
+from fog.training import console as progress
 
 
 class Clock:

@@ -15,13 +15,15 @@ from pathlib import Path
 import pytest
 
 import fog
-from fog import checkpoint, configfile, video
-from fog.config import Config
 from fog.errors import UserError
-from fog.probing import Probes
+from fog.probing.dispatch import Probes
+from fog.records import checkpoint
+from fog.records.run_directory import RunDirectory
 from fog.replay import Replay
-from fog.rundir import RunDirectory
-from fog.trainer import Trainer
+from fog.settings import files as configfile
+from fog.settings.config import Config
+from fog.training import video
+from fog.training.trainer import Trainer
 from tests.training import assert_same_run, newest, tiny
 
 RESUMED = {

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fog import streams, training
 from fog.cli import main
-from fog.rundir import RunDirectory
-from fog.text import LINE, VALUE, one_line, plain, shown
+from fog.records.run_directory import RunDirectory
+from fog.system import streams
+from fog.system.text import LINE, VALUE, one_line, plain, shown
+from fog.training import run as training
 from tests.fog.test_cli import TINY
 from tests.training import tiny
 

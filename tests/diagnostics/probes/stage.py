@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fog import losses, seeding
-from fog.agents import Agent, build_agent
+from fog import seeding
+from fog.agent import Agent, build_agent
+from fog.algorithms import losses
 from fog.events import Episode, Probe, Update
-from fog.probing import Probes, ProbeView, Progress
+from fog.probing.dispatch import Probes, ProbeView, Progress
+from fog.probing.observed import AgentSubject, facts_of
 from fog.replay import Batch, Replay, make_sampler
-from fog.subject import AgentSubject, facts_of
 from tests.fog.agents.agent_helpers import doubled
 from tests.training import tiny
 
@@ -136,7 +137,7 @@ def actor_loss(
 ) -> torch.Tensor:
     """The actor's training loss per transition from its Gaussian, cloning included once it is on.
 
-    Written out with torch.distributions and `fog.losses` as a reference for what probes see.
+    Written out with torch.distributions and `fog.algorithms.losses` as a reference for what probes see.
     """
     networks, rule = stage.agent.networks, stage.agent.rule
     before = mean + log_std.exp() * noise

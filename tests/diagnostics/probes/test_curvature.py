@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from diagnostics.probes.curvature import Curvature, lanczos
-from fog import probing
+from fog.probing import dispatch as probing
 from tests.diagnostics.probes.stage import SIZE, build, normals
 from tests.diagnostics.probes.test_further_probes import reference_loss
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fog.subject import AgentSubject
+from fog.probing.observed import AgentSubject
 from tests.fog.agents.agent_helpers import ACT, doubled, make_agent, make_batch, one
 
 WIDTH, ROWS = 6, 12

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from diagnostics.probes.dormancy import Dormancy
-from fog import losses
+from fog.algorithms import losses
 from fog.events import Change
 from fog.networks import critic_layers
 from tests.diagnostics.probes.stage import SIZE, actor_loss, build, normals, promote

@@ -24,7 +24,7 @@ from diagnostics.probes.srank import (
 from diagnostics.probes.validation import Validation
 from fog.events import Change
 from fog.networks import actor_layers, critic_forward, critic_layers
-from fog.probing import Probes
+from fog.probing.dispatch import Probes
 from tests.diagnostics.probes.stage import SIZE, actor_loss, build, episodes, normals, play
 
 

@@ -10,7 +10,7 @@ import torch
 
 from diagnostics.probes.churn import Churn
 from diagnostics.probes.norms import Norms
-from fog.agents import Networks
+from fog.agent import Networks
 from fog.events import Change
 from fog.replay import Batch
 from tests.diagnostics.probes.stage import ACT, build, normals, play, promote

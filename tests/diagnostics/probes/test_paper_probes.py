@@ -11,7 +11,7 @@ import torch
 from diagnostics.probes.critic_loss import CriticLoss
 from diagnostics.probes.features import Features
 from diagnostics.probes.sample_counts import SampleCounts
-from fog.agents import transition_losses
+from fog.agent import transition_losses
 from fog.events import Change
 from fog.networks import critic_layers
 from tests.diagnostics.probes.stage import ACT, SIZE, build, normals, play, promote
@@ -111,8 +111,8 @@ def test_the_compiled_loss_is_the_same_loss(tmp_path, monkeypatch, variant):
     stage = build(tmp_path, variant=variant, double=False)
     subject, batch = stage.view.subject, stage.everything()
     noise = normals(np.random.default_rng(0), SIZE)
-    monkeypatch.setattr("fog.subject._WORTH_COMPILING", 0)
-    monkeypatch.setattr("fog.subject._CACHED_VALUES", 0)
+    monkeypatch.setattr("fog.probing.observed._WORTH_COMPILING", 0)
+    monkeypatch.setattr("fog.probing.observed._CACHED_VALUES", 0)
     stage.agent.compiled = True
     rows, losses = subject.bulk_losses(SIZE)
     assert rows == 64 and losses != subject.losses

@@ -8,10 +8,10 @@ from importlib.metadata import EntryPoint
 import numpy as np
 import pytest
 
-from diagnostics import schema
-from fog import probing, tables
 from fog.errors import ConfigError, UserError
 from fog.events import EnvStep, Probe
+from fog.probing import dispatch as probing
+from fog.records import schema, tables
 from tests.diagnostics.probes.stage import build
 
 

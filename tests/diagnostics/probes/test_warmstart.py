@@ -11,11 +11,11 @@ import torch
 
 from diagnostics.probes.warmstart import WarmStart
 from fog import seeding
-from fog.agents import build_agent
+from fog.agent import build_agent
 from fog.networks import critic_forward
-from fog.probing import Probes, Progress
+from fog.probing.dispatch import Probes, Progress
+from fog.probing.observed import AgentSubject, facts_of
 from fog.replay import Replay, make_sampler
-from fog.subject import AgentSubject, facts_of
 from tests.diagnostics.probes.stage import ACT, OBS, build, normals
 from tests.training import tiny
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fog import kernels
-from fog.agents import compilecache
-from fog.agents.state import clone_state, flatten
-from fog.agents.update import update_
+from fog.agent import compile_cache as compilecache
+from fog.algorithms.state import clone_state, flatten
+from fog.fast import kernels
+from fog.fast.update import update_
 from tests.fog.agents.agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from fog.agents.state import flatten
+from fog.algorithms.state import flatten
 from fog.errors import UserError
 from fog.records.sizes import NetworkSpec
 from fog.seeding import integer_seed
-from fog.variants import VARIANTS, resolve
+from fog.settings.variants import VARIANTS, resolve
 from tests.fog.agents.agent_helpers import ACT, OBS, make_agent, make_batch, same
 
 GROWING = {"expansion_updates": (3, 5), "bc_wait_updates": 4}

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fog import kernels
-from fog.agents import Batch
-from fog.agents.state import flatten
-from fog.agents.update import update_
-from fog.variants import VARIANTS
+from fog.agent import Batch
+from fog.algorithms.state import flatten
+from fog.fast import kernels
+from fog.fast.update import update_
+from fog.settings.variants import VARIANTS
 from tests.fog.agents.agent_helpers import ACT, SIZE, doubled, make_agent, make_batch, one
 from tests.fog.agents.reference import Reference
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from fog.agents import transition_losses, update
-from fog.agents.state import clone_state, flatten
-from fog.agents.update import metric_names, update_
+from fog.agent import transition_losses
+from fog.algorithms.state import clone_state, flatten
+from fog.fast import update
+from fog.fast.update import metric_names, update_
 from fog.networks import LogStd, actor_forward, critic_forward
 from tests.fog.agents.agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one, same
 

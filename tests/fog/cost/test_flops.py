@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fog.agents import build_agent, transition_losses
-from fog.agents.rule import picks
-from fog.config import Config
+from fog.agent import build_agent, transition_losses
+from fog.algorithms.hyperparameters import picks
 from fog.cost.flops import TERMS, loss_flops, total_flops, update_flops
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
-from fog.variants import resolve
+from fog.settings.config import Config
+from fog.settings.variants import resolve
 
 OBS, ACT, BATCH = 7, 3, 16
 

@@ -12,8 +12,8 @@ import pytest
 import fog.cost
 from fog.cli import main
 from fog.cost import Estimate
-from fog.rundir import RunDirectory
-from fog.variants import resolve
+from fog.records.run_directory import RunDirectory
+from fog.settings.variants import resolve
 
 GRID = ["sweep", "--tasks", "cartpole-swingup", "--variants", "sac", "fog", "--seeds", "0-2"]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fog.schedule import timeline
+from fog.settings.tasks import registry
+from fog.settings.variants import VARIANTS
 from fog.sweep import planfile
 from fog.sweep.plan import Plan
-from fog.tasks import registry
-from fog.variants import VARIANTS
+from fog.training.schedule import timeline
 
 FULL = [name for name in planfile.known() if "/" not in name]
 SMALL = [name for name in planfile.known() if "/" in name]
