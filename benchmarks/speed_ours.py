@@ -145,7 +145,8 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
     """
     agent, batch = newborn(contender, compiled=False), _one_batch(contender)
     # The compiled update's products, by torch's operations.
-    agent.rule = replace(agent.rule, picks=agent.rule.compiled_for(agent.device).picks)
+    picks = newborn(contender, compiled=True).hyper.picks
+    agent.hyper = replace(agent.hyper, picks=picks)
     with Recorder(lambda func: func in _ADDED or func in _BARE) as recorded:
         agent.update(batch)
     products = [
@@ -171,7 +172,7 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
 def bare_kernels(contender: Contender) -> Work:
     """The calls of our kernels that one update makes, and nothing else."""
     agent, batch = newborn(contender, compiled=False), _one_batch(contender)
-    agent.rule = agent.rule.compiled_for(agent.device)
+    agent.hyper = newborn(contender, compiled=True).hyper
     with Recorder(lambda func: func.namespace == "fog") as recorded:
         agent.update(batch)
     if not recorded.found:

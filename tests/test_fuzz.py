@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from fog.cli import main
 from fog.settings.config import GROUPS, Config
-from fog.settings.files import to_yaml
+from fog.settings.config_file import to_yaml
 from fog.system.text import LINE, plain
 from tests.training import tiny
 

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import lfilter
 
+from fog.replay.decay import DecayLaw
+
 FloatArray = NDArray[np.float64]
 
 
@@ -42,8 +44,7 @@ def count_moments(
     limit = len(drawn) if capacity is None else min(capacity, len(drawn))
     if limit == 0:
         return np.zeros(0), np.zeros(0)
-    ages = np.arange(limit, dtype=np.float64)
-    total = np.cumsum(np.maximum(tau, np.exp(ages * np.log1p(-epsilon))))
+    total = np.cumsum(DecayLaw(epsilon, tau).weights(np.arange(limit)))
     mass = total[np.minimum(np.arange(len(drawn)), limit - 1)]
     expected = _aged_sum(drawn / mass, 1.0 - epsilon, tau, limit)
     squared = _aged_sum(drawn / mass**2, (1.0 - epsilon) ** 2, tau**2, limit)

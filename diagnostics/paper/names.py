@@ -1,11 +1,8 @@
-"""What variants are called in figures, in which order they come, and how each line looks."""
+"""What the paper calls the variants, in which order, and the colour that each has in figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-
-from diagnostics.plots.style import COLOURS
 
 # In the order of the paper; the colour follows the sampler and the growth, not the backbone.
 _VARIANTS: dict[str, tuple[str, str]] = {
@@ -42,17 +39,6 @@ _VARIANTS: dict[str, tuple[str, str]] = {
     "norm-sac-reset-decay": ("LayerNorm SAC, resets and ER decay", "green"),
     "norm-sac-grow": ("LayerNorm SAC, growing", "orange"),
 }
-_STROKES = ("-", "--", ":", "-.")
-_SPARE = ("purple", "grey", "green", "sky", "amber", "blue", "orange")
-
-
-@dataclass(frozen=True)
-class Line:
-    """How one series is drawn."""
-
-    label: str
-    colour: str
-    stroke: str
 
 
 def variant_of(series: str) -> str:
@@ -72,20 +58,7 @@ def ordered(series: Iterable[str]) -> list[str]:
     return sorted(set(series), key=lambda name: (rank.get(variant_of(name), len(rank)), name))
 
 
-def lines(series: Iterable[str]) -> dict[str, Line]:
-    """A look for each series of one figure: no two share colour and stroke.
-
-    Args:
-        series: labels of `diagnostics.load`: a variant, or a variant and a remark such as
-            `sac (scale 0.02)`, which is kept.
-    """
-    taken: set[tuple[str, str]] = set()
-    found: dict[str, Line] = {}
-    for k, name in enumerate(series):
-        variant = variant_of(name)
-        known = _VARIANTS.get(variant)
-        colour = known[1] if known else _SPARE[k % len(_SPARE)]
-        stroke = next((s for s in _STROKES if (colour, s) not in taken), "-")
-        taken.add((colour, stroke))
-        found[name] = Line(label(name), COLOURS[colour], stroke)
-    return found
+def colour(series: str) -> str | None:
+    """The name of the variant's colour; None for a variant the paper does not know."""
+    known = _VARIANTS.get(variant_of(series))
+    return None if known is None else known[1]

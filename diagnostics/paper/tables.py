@@ -1,8 +1,8 @@
 """The numbers printed in the paper, and its normalised-score table recomputed from them.
 
 Printed are means and population standard deviations over three seeds, under the rule "maximum of
-each seed's evaluations strictly before T" (`diagnostics.metrics.scores`). The files are those of `fog`;
-they are read without importing it.
+each seed's evaluations strictly before T" (`diagnostics.metrics.scores`). The
+files are those of `fog`; they are read without importing it.
 """
 
 from __future__ import annotations

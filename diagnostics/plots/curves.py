@@ -21,6 +21,7 @@ from diagnostics.plots.layout import (
     small_print,
     step_axis,
 )
+from diagnostics.plots.lines import lines
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
@@ -57,7 +58,7 @@ def curves(
         remark: Added to the small print.
     """
     tasks = list(dict.fromkeys(table["task"]))
-    looks = names.lines(names.ordered(table["label"]))
+    looks = lines(names.ordered(table["label"]))
     handles: dict[str, Artist] = {
         label: Line2D([], [], color=look.colour, ls=look.stroke, label=look.label)
         for label, look in looks.items()
@@ -102,7 +103,7 @@ def highlighted(
     For more labels than one panel can hold: every variant is seen, and against all others.
     """
     labels = names.ordered(table["label"])
-    looks = names.lines(labels)
+    looks = lines(labels)
     with styled():
         figure, axes = panels(
             len(labels), columns=columns, width=2.9, height=2.4, sharex=True, sharey=True
@@ -158,7 +159,7 @@ def index_curves(
         events: Resets to mark.
         title: Headline.
     """
-    looks = names.lines(names.ordered(table["label"]))
+    looks = lines(names.ordered(table["label"]))
     many = len(looks) > MANY
     with styled():
         height = max(4.0, 1.5 + 0.3 * len(overall))

@@ -8,7 +8,8 @@ Columns of the table:
   `grid_steps` in these runs, or `all`.
 - `iqm`, `iqm_low`, `iqm_high`: interquartile mean over seeds of the last evaluation, with its 95 %
   bootstrap interval. NaN ends with one seed: nothing is known about the width then.
-- `primacy`: primacy-bias index of the online critic (`diagnostics.metrics.primacy`), mean over training.
+- `primacy`: primacy-bias index of the online critic (`diagnostics.metrics.primacy`), mean over
+  training.
 - `dormant_gradient`, `dormant_activation`: share of dormant neurons in the online critic at the
   last measurement; a neuron is dormant by gradient (the paper's text) if its mean |gradient|, by
   activation (the work it cites) if its mean |activation|, is at most 0.1 of its layer's mean.

@@ -14,18 +14,12 @@ from typing import Any
 import pyarrow
 
 from diagnostics.runs import files
-
-CSV_COLUMNS = {
-    "evals": ("env_step", "return", "length", "success_once", "success_end", "episode"),
-    "train": ("env_step", "updates", "updates_per_second"),
-    "events": ("env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail"),
-}
-"""Columns that every CSV table of a name has; train.csv has more."""
+from fog.records.columns import CSV_COLUMNS
 
 _MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
 _SEED = re.compile(r"^seed(\d{1,15})$")
 MOST = 10**15
-"""The largest number a run can have recorded about itself; `fog.settings.options` refuses larger ones."""
+"""The largest number a run can have recorded: `fog.settings.options` refuses larger ones."""
 
 _SETTINGS: dict[str, type] = {
     **dict.fromkeys(("task", "variant"), str),
@@ -62,8 +56,8 @@ def discover(root: Path) -> Iterator[Path]:
 def shared(path: Path) -> Iterator[str | None]:
     """Keep writers out of a run directory while it is read; yields why that cannot be, or None.
 
-    The other side is `fog.records.run_directory`, whose lock is exclusive. A run without a lock file, such as an
-    exported one, has no writer.
+    The other side is `fog.records.run_directory`, whose lock is exclusive. A run without a
+    lock file, such as an exported one, has no writer.
     """
     try:
         handle = os.open(path / ".lock", os.O_RDONLY | os.O_NONBLOCK)

@@ -20,11 +20,10 @@ import pyarrow.parquet
 from pyarrow import types
 
 from diagnostics.errors import AnalysisError, unknown
-from diagnostics.runs import export_folder as exportfolder
-from diagnostics.runs import files, privacy
+from diagnostics.runs import export_folder, files, privacy
 from diagnostics.runs.directories import RunFiles, discover, shared
+from fog.records.statuses import SETTLED
 
-SETTLED = ("finished", "diverged")
 MANTISSA_BITS = 8
 """Bits kept of a rounded number: a relative error of at most 2^-9, or 0.2 %."""
 
@@ -94,7 +93,7 @@ def export(
     """
     if not source.is_dir():
         raise AnalysisError(f"cannot export runs: {source} is no directory")
-    exportfolder.check_out(source, out)
+    export_folder.check_out(source, out)
     found = [RunFiles.open(path) for path in discover(source)]
     if not found:
         raise AnalysisError(f"{source} holds no runs: nothing to export")
@@ -104,10 +103,10 @@ def export(
             raise unknown("probe table", name, sorted(tables))
     home = out.resolve()
     for run in found:
-        exportfolder.check_copy(home / run.path.relative_to(source), run)
+        export_folder.check_copy(home / run.path.relative_to(source), run)
     choice = Choice(without, rounded, keep_host)
     done = Exported()
-    with exportfolder.alone(home):
+    with export_folder.alone(home):
         for run in found:
             _export_run(run.path, home / run.path.relative_to(source), choice, done)
     return done
@@ -122,7 +121,7 @@ def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
         if busy is not None:
             done.left_out[path] = busy
             return
-        partial = exportfolder.beside(copy, "partial")
+        partial = export_folder.beside(copy, "partial")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         try:
@@ -135,16 +134,16 @@ def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
         shutil.rmtree(partial)
         done.damaged.append(f"{path}: the earlier copy is kept")
         return
-    exportfolder.place(partial, copy)
+    export_folder.place(partial, copy)
     done.runs.append(copy)
     done.nbytes += sum(file.stat().st_size for file in copy.rglob("*.*"))
 
 
 def _build(run: RunFiles, partial: Path, choice: Choice) -> list[str]:
     """Fill a new copy; returns what is damaged or missing in the run."""
-    exportfolder.mark(partial, run, rounded=choice.rounded, without=sorted(choice.without))
+    export_folder.mark(partial, run, rounded=choice.rounded, without=sorted(choice.without))
     problems = []
-    for name in exportfolder.PLAIN:
+    for name in export_folder.PLAIN:
         try:
             raw = (run.path / name).read_bytes()
             if not choice.keep_host:

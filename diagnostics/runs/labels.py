@@ -11,27 +11,12 @@ from typing import Any
 
 import pandas as pd
 
+from fog.records.runtime import RUNTIME
+
 SIZE = ("scale", "steps")
 """Settings that must agree between all variants of a task for a fair comparison."""
 
-_NO_INFLUENCE = frozenset(
-    {
-        "task",
-        "variant",
-        "seed",
-        "probes",
-        "log_every",
-        "storage",
-        "out",
-        "device",
-        "threads",
-        "compile",
-        "checkpoint_every",
-        "tensorboard",
-        "wandb",
-        "video_episodes",
-    }
-)
+_NO_INFLUENCE = frozenset({*RUNTIME, "task", "variant", "seed", "probes", "log_every"})
 """Settings that name a run, or say where and how it ran, but not what was computed."""
 
 

@@ -21,10 +21,11 @@ import pyarrow
 from diagnostics.errors import AnalysisError, RunsWarning, unknown
 from diagnostics.metrics.scores import PAPER_GRID, Grid
 from diagnostics.runs import files
-from diagnostics.runs.directories import CSV_COLUMNS, RunFiles, discover, slug, spelled
+from diagnostics.runs.directories import RunFiles, discover, slug, spelled
 from diagnostics.runs.labels import labels
 from diagnostics.runs.summary import summarise
 from fog.records import schema
+from fog.records.columns import CSV_COLUMNS
 
 IDENTITY = ("task", "variant", "seed", "scale", "label", "run")
 """The first columns of every table. `label` is equal for runs that may be averaged over seeds."""

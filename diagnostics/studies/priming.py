@@ -7,8 +7,9 @@ contrasts were written down before their runs, after pilots with other seeds.
 
 from __future__ import annotations
 
-from diagnostics.metrics import per_run as measures
-from diagnostics.paper.claims import Claim, each
+from diagnostics.studies import per_run
+from diagnostics.studies.claims import Claim, each
+from diagnostics.studies.study import Study
 
 DOSES = (0, 3_000, 10_000, 30_000, 100_000)
 """Priming updates of the study, on 200 transitions."""
@@ -23,27 +24,27 @@ def _primed(pairs: str) -> str:
     return ", ".join(" > ".join(f"{side.strip()}@{HIGHEST}" for side in pair) for pair in sides)
 
 
-PRIMING_CLAIMS = (
+_CLAIMS = (
     Claim(
         "priming harms SAC without LayerNorm",
         "10,000 updates and more on the first 200 transitions lower what plain SAC returns later.",
         each(
             _RETURN,
-            measures.late_return,
+            per_run.late_return,
             ", ".join(f"plain-sac > plain-sac@{dose}" for dose in DOSES[2:]),
             ratio=False,
         )
         + each(
-            _RETURN, measures.late_return, "plain-sac > plain-sac@3000", ratio=False, counts=False
+            _RETURN, per_run.late_return, "plain-sac > plain-sac@3000", ratio=False, counts=False
         ),
     ),
     Claim(
         "LayerNorm protects",
         "Primed alike, SAC with LayerNorm critics returns more than SAC without.",
-        each(_RETURN, measures.late_return, _primed("norm-sac > plain-sac"), ratio=False)
+        each(_RETURN, per_run.late_return, _primed("norm-sac > plain-sac"), ratio=False)
         + each(
             _RETURN,
-            measures.late_return,
+            per_run.late_return,
             f"norm-sac > plain-sac, norm-sac > norm-sac@{HIGHEST}",
             ratio=False,
             counts=False,
@@ -55,13 +56,13 @@ PRIMING_CLAIMS = (
             f"Primed alike, SAC without LayerNorm returns more with {how} than without.",
             each(
                 _RETURN,
-                measures.late_return,
+                per_run.late_return,
                 _primed(f"plain-sac-{cure} > plain-sac"),
                 ratio=False,
             )
             + each(
                 _RETURN,
-                measures.late_return,
+                per_run.late_return,
                 _primed(f"norm-sac-{cure} > norm-sac"),
                 ratio=False,
                 counts=False,
@@ -74,4 +75,16 @@ PRIMING_CLAIMS = (
             ("growth cures", "grow", "growing critics"),
         )
     ),
+)
+
+STUDY = Study(
+    name="priming",
+    order=10,
+    variants=tuple(
+        f"{family}-sac{cure}"
+        for family in ("plain", "norm")
+        for cure in ("", "-reset", "-decay", "-reset-decay", "-grow")
+    ),
+    claims=_CLAIMS,
+    judged_with="priming",
 )

@@ -47,6 +47,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.signal import lfilter
 from scipy.special import digamma
 
+from fog.replay.decay import DecayLaw
+
 FloatArray = NDArray[np.float64]
 
 EULER_GAMMA = float(np.euler_gamma)
@@ -57,8 +59,7 @@ def decay_weights(n: int, epsilon: float | None, tau: float = 0.0) -> FloatArray
     if epsilon is None:
         return np.ones(n)
     _check(epsilon, tau)
-    weights: FloatArray = np.exp(np.arange(n) * log1p(-epsilon))
-    return np.maximum(tau, weights, out=weights)
+    return DecayLaw(epsilon, tau).weights(np.arange(n))
 
 
 def total_weights(n: int, epsilon: float | None, tau: float = 0.0) -> FloatArray:
@@ -66,7 +67,7 @@ def total_weights(n: int, epsilon: float | None, tau: float = 0.0) -> FloatArray
     stored = np.arange(1, n + 1, dtype=np.float64)
     if epsilon is None or epsilon == 0.0 or tau == 1.0:
         return stored
-    above = np.minimum(stored, _ages_above_floor(n, epsilon, tau))
+    above = np.minimum(stored, DecayLaw(epsilon, tau).geometric_ages(n))
     return np.asarray(-np.expm1(above * log1p(-epsilon)) / epsilon + tau * (stored - above))
 
 
@@ -96,7 +97,7 @@ def expected_counts(
     inverse = np.empty(n)
     inverse[:kept] = 1.0 / total_weights(kept, epsilon, tau)
     inverse[kept:] = inverse[kept - 1]
-    above = _ages_above_floor(kept, epsilon, tau)
+    above = DecayLaw(epsilon, tau).geometric_ages(kept)
     counts = _geometric_sums(inverse, log1p(-epsilon), above)
     if above < kept:
         tails = np.zeros(n + kept + 1)
@@ -130,12 +131,6 @@ def _geometric_sums(inverse: FloatArray, log_q: float, length: int) -> FloatArra
     inputs = inverse.copy()
     inputs[: len(inverse) - length] -= exp(length * log_q) * inverse[length:]
     return np.asarray(lfilter([1.0], [1.0, -exp(log_q)], inputs[::-1])[::-1])
-
-
-def _ages_above_floor(n: int, epsilon: float, tau: float) -> int:
-    """How many of the ages 0 .. n-1 have (1 - epsilon)^age >= tau."""
-    last = log(tau) / log1p(-epsilon) if tau > 0.0 else float(n)
-    return n if last >= n else int(last) + 1
 
 
 def _check(epsilon: float, tau: float) -> None:
@@ -209,7 +204,7 @@ def first_count_with_floor(n: int, epsilon: float, tau: float) -> float:
     if not (0.0 < epsilon < 1.0 and 0.0 < tau <= 1.0):
         raise ValueError(f"needs 0 < epsilon < 1 and 0 < tau <= 1, not {epsilon}, {tau}")
     log_q = log1p(-epsilon)
-    on_decay = _ages_above_floor(n, epsilon, tau)
+    on_decay = DecayLaw(epsilon, tau).geometric_ages(n)
     if n == on_decay:
         return float(first_counts(n, epsilon, tau)[-1])
     start = float(first_counts(on_decay, epsilon, tau)[-1])

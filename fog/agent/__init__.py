@@ -1,22 +1,8 @@
-"""Agents: SAC and OBAC as one class around one pure update."""
+"""The agent: one class around the update of an algorithm, compiled or not, plain or fast."""
 
 from fog.agent.agent import Agent, build_agent
 from fog.agent.stats import UpdateStats
 from fog.agent.view import Networks
-from fog.algorithms.hyperparameters import Rule
-from fog.algorithms.state import State
-from fog.fast.update import TransitionLosses, transition_losses, update
 from fog.replay.batch import Batch
 
-__all__ = [
-    "Agent",
-    "Batch",
-    "Networks",
-    "Rule",
-    "State",
-    "TransitionLosses",
-    "UpdateStats",
-    "build_agent",
-    "transition_losses",
-    "update",
-]
+__all__ = ["Agent", "Batch", "Networks", "UpdateStats", "build_agent"]

@@ -9,14 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fog.agent.backend import backend_of
 from fog.agent.compile import mark_static, update_function
 from fog.agent.stats import UpdateStats
 from fog.agent.view import Networks
-from fog.algorithms.growth import ExpansionSchedule
-from fog.algorithms.hyperparameters import Rule
-from fog.algorithms.state import State, check_fits, expand_state, flatten, init_state, unflatten
-from fog.fast.update import metric_names
-from fog.networks import actor_forward
+from fog.algorithms.growth import ExpansionSchedule, expanded, newborn
+from fog.algorithms.state import State, check_fits, flatten, unflatten
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 from fog.seeding import generator, integer_seed
@@ -55,8 +53,8 @@ class Agent:
     ) -> None:
         self.config = config
         self.spec = NetworkSpec.from_settings(config.flat(), obs_dim, act_dim)
-        rule = Rule.from_config(config, act_dim)
-        self.rule = rule.compiled_for(device) if compiled else rule
+        self.backend = backend_of(config, act_dim, device, compiled)
+        self.hyper = self.backend.hyper
         self.schedule = ExpansionSchedule.from_config(config)
         self.device = device
         self.compiled = compiled
@@ -64,7 +62,7 @@ class Agent:
         """Updates since birth or the last reset."""
         self.total_updates = 0
         self.resets = 0
-        self.networks = Networks(lambda: self._state, self.rule)
+        self.networks = Networks(lambda: self._state, self.backend)
         self._noise = torch.Generator(device)
         self._noise.manual_seed(integer_seed(config.run.seed, "noise"))
         self._flags = [torch.tensor(flag, device=device) for flag in (False, True)]
@@ -88,7 +86,7 @@ class Agent:
     @property
     def bc_active(self) -> bool:
         """Whether the next update may clone behaviour: the OBAC wait is over."""
-        return self.rule.offline and self.updates >= self.config.agent.bc_wait_updates
+        return self.hyper.offline and self.updates >= self.config.agent.bc_wait_updates
 
     def act(
         self,
@@ -116,8 +114,7 @@ class Agent:
             raise ValueError("sampling an action needs rng; pass one, or drop deterministic=False")
         with torch.inference_mode():
             inputs = torch.from_numpy(array.reshape(-1, self.spec.obs_dim)).to(self.device)
-            rule = self.rule
-            mean, log_std = actor_forward(self._state.actor, inputs, rule.activation, rule.log_std)
+            mean, log_std = self.networks.policy(inputs)
             if rng is not None and not deterministic:
                 noise = rng.standard_normal(tuple(mean.shape), dtype=np.float32)
                 mean = torch.addcmul(mean, log_std.exp(), torch.from_numpy(noise).to(self.device))
@@ -139,7 +136,7 @@ class Agent:
         if room is not None and count > room:
             raise ValueError(f"{count} batches given, but an expansion is due after {room}")
         step = update_function(
-            self.spec, self.rule, self.depth, batches, self.device, self.compiled
+            self.backend, self.spec, self.depth, batches, self.device, self.compiled
         )
         metrics: list[Tensor] = []
         errors: list[Tensor] = []
@@ -147,12 +144,12 @@ class Agent:
         for columns in zip(*(tensor.unbind(0) for tensor in batches), strict=True):
             noise = torch.randn(shape, generator=self._noise, device=self.device)
             flag = self._flags[self.bc_active]
-            vector, td_error = step(self._state, Batch(*columns), noise, flag, self.rule)
+            vector, td_error = step(self._state, Batch(*columns), noise, flag, self.hyper)
             metrics.append(vector)
             errors.append(td_error)
             self.updates += 1
             self.total_updates += 1
-        return UpdateStats(metric_names(self.rule), metrics, errors)
+        return UpdateStats(self.backend.family.METRICS, metrics, errors)
 
     def expansion_due(self) -> bool:
         """Whether the critics must grow before the next update."""
@@ -174,7 +171,7 @@ class Agent:
         if self.depth >= self.spec.maximal_depth:
             raise ValueError(f"critics are at their maximal depth {self.spec.maximal_depth}")
         rng = generator(self.config.run.seed, "init", self.resets, self.depth)
-        self._set_state(expand_state(self._state, rng, self.spec, self.config.agent))
+        self._set_state(expanded(self._state, rng, self.spec, self.config.agent))
 
     def reset(self) -> None:
         """Start everything learnable anew from a fresh seed of the init stream.
@@ -233,7 +230,7 @@ class Agent:
 
     def _newborn(self) -> State:
         rng = generator(self.config.run.seed, "init", self.resets)
-        return init_state(rng, self.spec, self.config.agent, self.device)
+        return newborn(rng, self.spec, self.config.agent, self.device)
 
     def _set_state(self, state: State) -> None:
         if self.compiled and self.device.type == "cuda":

@@ -10,54 +10,51 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from fog.agent.backend import Backend
 from fog.agent.compile_cache import compiled
-from fog.algorithms.hyperparameters import Rule
+from fog.algorithms.families import UpdateFunction
+from fog.algorithms.hyperparameters import Hyperparameters
 from fog.algorithms.state import State, flatten
-from fog.fast import kernels
-from fog.fast.update import update_
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 from fog.system.code_cache import cache_folder
-
-UpdateFunction: TypeAlias = Callable[[State, Batch, Tensor, Tensor, Rule], tuple[Tensor, Tensor]]
 
 Layout: TypeAlias = tuple[tuple[int, ...], ...]
 """Strides of the tensors of a batch: those of a replay are columns of one block."""
 
 
 def update_function(
+    backend: Backend,
     spec: NetworkSpec,
-    rule: Rule,
     depth: int,
     batches: Batch,
     device: torch.device,
     compile_it: bool,
 ) -> UpdateFunction:
-    """`update_` itself, or its compiled form for networks of this depth and one of `batches`.
+    """The backend's update, or its compiled form for this depth and one of `batches`.
 
     A reset returns to the initial depth and finds its function again; another run of the same
     shape in the same process does too. Compiling happens at the first call.
     """
     if not compile_it:
-        return update_
+        return backend.update_
     layout = tuple(tensor.stride()[1:] for tensor in batches)
-    return _compiled(spec, rule, depth, batches.reward.shape[1], layout, device.type)
+    return _compiled(backend, spec, depth, batches.reward.shape[1], layout, device.type)
 
 
 @functools.cache
 def _compiled(
-    spec: NetworkSpec, rule: Rule, depth: int, batch_size: int, layout: Layout, device: str
+    backend: Backend, spec: NetworkSpec, depth: int, batch_size: int, layout: Layout, device: str
 ) -> UpdateFunction:
     # The compiler counts recompilations per code object and refuses after a few. A copy of the
     # code for every set of shapes and constants gives each its own account.
-    copy = types.FunctionType(update_.__code__.replace(), update_.__globals__, "update_")
+    function: Any = backend.update_
+    copy = types.FunctionType(function.__code__.replace(), function.__globals__, "update_")
     if device == "cuda":
         cache_folder()  # torch keeps its own there
         return _graphed(torch.compile(copy, fullgraph=True, dynamic=False, mode="reduce-overhead"))
-    options: dict[str, Any] = {"cpp_wrapper": True}
-    if rule.native:
-        options["aot_inductor.custom_ops_to_c_shims"] = kernels.declarations()
-    key = repr((spec, rule, depth, batch_size, layout))
+    options = {"cpp_wrapper": True, **backend.compiler_options}
+    key = repr((function.__module__, spec, backend.hyper, depth, batch_size, layout))
     return _at_first_call(lambda *arguments: compiled(copy, arguments, options, key))
 
 
@@ -66,12 +63,12 @@ def _at_first_call(make: Callable[..., UpdateFunction]) -> UpdateFunction:
     made: UpdateFunction | None = None
 
     def call(
-        state: State, batch: Batch, noise: Tensor, bc_active: Tensor, rule: Rule
+        state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
     ) -> tuple[Tensor, Tensor]:
         nonlocal made
         if made is None:
-            made = make(state, batch, noise, bc_active, rule)
-        return made(state, batch, noise, bc_active, rule)
+            made = make(state, batch, noise, bc_active, hyper)
+        return made(state, batch, noise, bc_active, hyper)
 
     return call
 
@@ -80,10 +77,10 @@ def _graphed(function: UpdateFunction) -> UpdateFunction:
     """For CUDA graphs: results live in the graph's memory, which the next replay overwrites."""
 
     def call(
-        state: State, batch: Batch, noise: Tensor, bc_active: Tensor, rule: Rule
+        state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
     ) -> tuple[Tensor, Tensor]:
         torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
-        metrics, td_error = function(state, batch, noise, bc_active, rule)
+        metrics, td_error = function(state, batch, noise, bc_active, hyper)
         return metrics.clone(), td_error.clone()
 
     return call

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 
-import fog
 from fog.system.code_cache import cache_folder, distrust, seal
 
 
@@ -77,7 +76,7 @@ def _digest(key: str) -> str:
     import torch._inductor.config as inductor
 
     found = hashlib.sha256()
-    home = Path(fog.__file__).parent
+    home = Path(__file__).parents[1]
     # All of our code, because what an update is made of is spread over many modules.
     for source in sorted(home.rglob("*")):
         if source.suffix in (".py", ".cpp", ".h"):

@@ -8,9 +8,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from fog.algorithms.hyperparameters import Rule
+from fog.agent.backend import Backend
 from fog.algorithms.state import State
-from fog.fast.update import TransitionLosses, transition_losses
+from fog.events import Loss
 from fog.networks import (
     Params,
     actor_forward,
@@ -31,9 +31,10 @@ class Networks:
     next update, or clone them. Gradients may be taken through every function.
     """
 
-    def __init__(self, state: Callable[[], State], rule: Rule) -> None:
+    def __init__(self, state: Callable[[], State], backend: Backend) -> None:
         self._state = state
-        self.rule = rule
+        self._backend = backend
+        self.hyper = backend.hyper
 
     @property
     def state(self) -> State:
@@ -43,7 +44,7 @@ class Networks:
     @property
     def critics(self) -> tuple[Critic, ...]:
         """Names of the critics this agent has, targets left out."""
-        return ("online", "offline") if self.rule.offline else ("online",)
+        return ("online", "offline") if self.hyper.offline else ("online",)
 
     @property
     def depth(self) -> int:
@@ -62,7 +63,7 @@ class Networks:
             ValueError: SAC has no offline critics.
         """
         state = self._state()
-        if which.startswith("offline") and not self.rule.offline:
+        if which.startswith("offline") and not self.hyper.offline:
             raise ValueError("this agent has no offline critics: its backbone is sac")
         tree = state.target if which.endswith("_target") else state.critic
         return members(tree, 2, 4) if which.startswith("offline") else members(tree, 0, 2)
@@ -78,7 +79,7 @@ class Networks:
     def q_values(self, obs: Tensor, action: Tensor, which: Critic = "online") -> Tensor:
         """Twin values, (2, B)."""
         inputs = torch.cat([obs, action], dim=-1)
-        return critic_forward(self.critic(which), inputs, self.rule.activation)
+        return critic_forward(self.critic(which), inputs, self.hyper.activation)
 
     def q_layers(
         self,
@@ -89,7 +90,7 @@ class Networks:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Twin values and every hidden output, see `fog.networks.critic_layers`."""
         inputs = torch.cat([obs, action], dim=-1)
-        return critic_layers(self.critic(which), inputs, self.rule.activation, perturbation)
+        return critic_layers(self.critic(which), inputs, self.hyper.activation, perturbation)
 
     def features(self, obs: Tensor, action: Tensor, which: Critic = "online") -> Tensor:
         """Penultimate features of the twins, (2, B, width)."""
@@ -97,20 +98,20 @@ class Networks:
 
     def value(self, obs: Tensor) -> Tensor:
         """V(s), (B,)."""
-        return critic_forward(self._state().value, obs, self.rule.activation)[0]
+        return critic_forward(self._state().value, obs, self.hyper.activation)[0]
 
     def policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation before squashing, each (B, act_dim)."""
-        return actor_forward(self._state().actor, obs, self.rule.activation, self.rule.log_std)
+        return actor_forward(self._state().actor, obs, self.hyper.activation, self.hyper.log_std)
 
     def policy_layers(
         self, obs: Tensor, perturbation: Mapping[str, Tensor] | None = None
     ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
         """The policy's Gaussian and every hidden output, see `fog.networks.actor_layers`."""
         return actor_layers(
-            self._state().actor, obs, self.rule.activation, self.rule.log_std, perturbation
+            self._state().actor, obs, self.hyper.activation, self.hyper.log_std, perturbation
         )
 
-    def transition_losses(self, batch: Batch, noise: Tensor) -> TransitionLosses:
-        """The training losses per transition, unweighted; noise (B, act_dim) is the caller's."""
-        return transition_losses(self._state(), batch, noise, self.rule)
+    def transition_losses(self, batch: Batch, noise: Tensor) -> dict[str, Loss]:
+        """Training losses per transition by network; noise (B, act_dim) is the caller's."""
+        return self._backend.transition_losses(self._state(), batch, noise, self.hyper)

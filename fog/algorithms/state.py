@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from fog.algorithms.optimiser import Optimiser, init_optimiser
+from fog.algorithms.optimiser import Optimiser
 from fog.errors import UserError
-from fog.networks import (
-    Params,
-    depth_of,
-    grow_critic,
-    init_actor,
-    init_critic,
-)
+from fog.networks import Params, depth_of
 from fog.records.sizes import NetworkSpec, Shapes
-from fog.settings.config import AgentConfig
 
 _SEPARATOR = "/"
 
@@ -55,60 +45,6 @@ class State(NamedTuple):
     def depth(self) -> int:
         """Residual blocks of the critics."""
         return depth_of(self.critic)
-
-
-def init_state(
-    rng: np.random.Generator, spec: NetworkSpec, config: AgentConfig, device: torch.device
-) -> State:
-    """A newborn agent. OBAC's offline twins start as copies of the online twins."""
-    depth = spec.initial_depth
-    actor = init_actor(rng, spec.actor())
-    critic = init_critic(rng, spec.critic(depth, ensemble=2))
-    if spec.offline:
-        critic = {name: torch.cat([twins, twins]) for name, twins in critic.items()}
-    value = init_critic(rng, spec.value(depth))
-    temperature = {"log": torch.tensor(math.log(config.initial_temperature))}
-    actor, critic, value, temperature = (
-        {name: tensor.to(device) for name, tensor in tree.items()}
-        for tree in (actor, critic, value, temperature)
-    )
-    return State(
-        actor=actor,
-        critic=critic,
-        target={name: tensor.clone() for name, tensor in critic.items()},
-        value=value,
-        temperature=temperature,
-        actor_optimiser=init_optimiser(actor, config.actor_lr, device),
-        critic_optimiser=init_optimiser(critic, config.critic_lr, device),
-        value_optimiser=init_optimiser(value, config.critic_lr, device),
-        temperature_optimiser=init_optimiser(temperature, config.temperature_lr, device),
-    )
-
-
-def expand_state(
-    state: State, rng: np.random.Generator, spec: NetworkSpec, config: AgentConfig
-) -> State:
-    """Append one fresh block to everything called a critic; rebuild the critics' optimisers.
-
-    Online critics, offline critics and V each get their own block, the targets a copy of their
-    critic's. All older parameters, the actor and the temperature stay the same tensors.
-    """
-    depth, device = state.depth, state.temperature["log"].device
-    block = _to(init_critic(rng, spec.shape.block(depth, spec.ensemble)), device)
-    critic = grow_critic(state.critic, block)
-    target = grow_critic(state.target, {name: tensor.clone() for name, tensor in block.items()})
-    value = state.value
-    if spec.offline:
-        fresh = _to(init_critic(rng, spec.shape.block(depth, 1)), device)
-        value = grow_critic(value, fresh)
-    lr = spec.learning_rate(config.critic_lr, depth + 1)
-    return state._replace(
-        critic=critic,
-        target=target,
-        value=value,
-        critic_optimiser=init_optimiser(critic, lr, device),
-        value_optimiser=init_optimiser(value, lr, device),
-    )
 
 
 def clone_state(state: State) -> State:
@@ -187,7 +123,3 @@ def _walk(prefix: str, node: Any) -> Iterator[tuple[str, Tensor]]:
     items = node._asdict() if isinstance(node, Optimiser) else node
     for name, child in items.items():
         yield from _walk(f"{prefix}{_SEPARATOR}{name}" if prefix else name, child)
-
-
-def _to(params: Params, device: torch.device) -> Params:
-    return {name: tensor.to(device) for name, tensor in params.items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from fog.cli.parser import Parser
 from fog.envs import gl_backends, suites
-from fog.probing import dispatch as probing
+from fog.probing import registry
 from fog.system import machine
 
 
@@ -36,7 +36,7 @@ def examine() -> dict[str, Any]:
         "suites": [dataclasses.asdict(status) for status in suites()],
         "gl": gl_backends(),
         "torch": _torch(),
-        "probes": sorted(probing.available()),
+        "probes": sorted(registry.available()),
         "extras": {name: importlib.util.find_spec(name) is not None for name in ("wandb", "ray")},
         "thread_caps": {
             name: os.environ[name]

@@ -7,9 +7,9 @@ from gymnasium.spaces import flatdim
 from fog import envs
 from fog.cli.table import render
 from fog.cli.train import never
-from fog.records import run_directory as rundir
+from fog.records import run_directory
 from fog.records.sizes import NetworkSpec
-from fog.settings import files as configfile
+from fog.settings import config_file
 from fog.settings.config import Config
 from fog.training.device import compiles, device_of
 from fog.training.schedule import UpdateSchedule, timeline
@@ -23,8 +23,8 @@ def describe(config: Config) -> str:
     env.close()
     return "\n\n".join(
         [
-            f"run directory: {rundir.path_of(config)}",
-            configfile.to_yaml(config).rstrip(),
+            f"run directory: {run_directory.path_of(config)}",
+            config_file.to_yaml(config).rstrip(),
             _lifecycle(config),
             _size(config, obs_dim, act_dim),
             f"device: {device}, compiled: {'yes' if compiles(config, device) else 'no'}",

@@ -26,7 +26,7 @@ _EPILOG = """Every setting of `fog train` is a flag here too and applies to ever
 `fog sweep --engine ray --help` shows the flags of an engine.
 
   fog sweep --tasks cartpole-swingup --variants sac fog --seeds 0-2 --scale 0.02 --width 64
-  fog sweep --plan plans/motivating.yaml --scale 0.03 --dry-run"""
+  fog sweep --plan plans/motivating_example.yaml --scale 0.03 --dry-run"""
 
 _GRID = ("task", "variant", "seed")
 

@@ -62,7 +62,7 @@ def update_flops(
         depth: blocks of the critics.
         batch_size: transitions.
         picks: whether the action gradient goes through each row's smaller twin only, as
-            `fog.algorithms.hyperparameters.picks` says of a run on the CPU.
+            `fog.fast.picks_twin` says of a run on the CPU.
     """
     counted = {term.name: batch_size * _per_row(term, spec, depth) for term in TERMS}
     if picks:

@@ -1,4 +1,4 @@
-"""Derivatives of the losses, one for each in `fog.algorithms.losses` that is minimised, with the same names.
+"""Derivatives of the losses in `fog.algorithms.losses` that are minimised, by the same names.
 
 The update goes back through the networks by hand (`fog.fast.backward`) and starts from these.
 Each is the derivative of the *mean* over the batch; tests hold them to autograd's.

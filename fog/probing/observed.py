@@ -1,4 +1,4 @@
-"""Our agents as subjects of the probe protocol: the losses are those of training, tapped."""
+"""Our agents under observation: the losses are those of training, with taps."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fog.agent import Batch, Networks, Rule, State, TransitionLosses, transition_losses
+from fog.agent import Batch, Networks
+from fog.agent.backend import Backend
 from fog.algorithms import losses
 from fog.algorithms.gradient import gradient
+from fog.algorithms.state import State, clone_state
 from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
-from fog.fast import update
 from fog.networks import (
     Activation,
     Params,
     Tap,
     activate,
-    actor_forward,
     critic_forward,
     init_critic,
     sample_action,
     squashed_log_density,
 )
-from fog.probing.dispatch import Probes, Progress, load
+from fog.probing.dispatch import Counters, Probes
+from fog.probing.registry import load
 from fog.records.ledger import Ledger
 from fog.records.sizes import NetworkSpec
 from fog.replay import Replay
@@ -65,7 +66,7 @@ def facts_of(config: Config) -> Facts:
 
 def observe(
     config: Config,
-    progress: Progress,
+    progress: Counters,
     agent: Agent,
     replay: Replay,
     directory: Path,
@@ -73,8 +74,8 @@ def observe(
 ) -> Probes:
     """Attach the probes that a config names to a run of ours."""
     probes = load(config.run.probes)
-    subject = AgentSubject(agent)
-    return Probes(probes, facts_of(config), progress, subject, replay, directory, ledger)
+    observed = ObservedFogAgent(agent)
+    return Probes(probes, facts_of(config), progress, observed, replay, directory, ledger)
 
 
 class _Watch:
@@ -98,8 +99,8 @@ class _Watch:
         return output
 
 
-class AgentSubject:
-    """SAC or OBAC under observation; see `fog.events.Subject`."""
+class ObservedFogAgent:
+    """SAC or OBAC under observation; see `fog.events.ObservedAgent`."""
 
     def __init__(self, agent: Agent, networks: Networks | None = None) -> None:
         """Observe an agent, or what it would be with other `networks` of the same shapes."""
@@ -108,56 +109,56 @@ class AgentSubject:
 
     @property
     def device(self) -> torch.device:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._agent.device
 
     @property
     def act_dim(self) -> int:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._agent.spec.act_dim
 
     @property
     def critics(self) -> tuple[str, ...]:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._networks.critics
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return (
-            (*self.critics, "value", "actor") if self._agent.rule.offline else ("online", "actor")
+            (*self.critics, "value", "actor") if self._agent.hyper.offline else ("online", "actor")
         )
 
     def losses(self, batch: Transitions, noise: Tensor) -> dict[str, Loss]:
-        """See `Subject`: exactly `fog.agent.transition_losses`."""
-        return _named(self._networks.transition_losses(_batch(batch), noise))
+        """See `ObservedAgent`: those that are trained on."""
+        return self._networks.transition_losses(_batch(batch), noise)
 
     def bulk_losses(self, total: int) -> tuple[int, LossFunction]:
-        """See `Subject`; compiled where the run is compiled and the buffer repays it."""
+        """See `ObservedAgent`; compiled where the run is compiled and the buffer repays it."""
         agent = self._agent
         if self.device.type != "cpu":
             return 4096, self.losses
         rows = max(64, min(4096, _CACHED_VALUES // agent.spec.width))
         if not agent.compiled or total < _WORTH_COMPILING:
             return rows, self.losses
-        compiled = _compiled_losses(agent.spec, agent.depth, rows)
+        compiled = _compiled_losses(agent.backend, agent.spec, agent.depth, rows)
         state = self._networks.state
 
         def function(batch: Transitions, noise: Tensor) -> Mapping[str, Loss]:
             if len(noise) != rows:
                 return self.losses(batch, noise)
-            return _named(compiled(state, _batch(batch), noise, agent.rule))
+            return compiled(state, _batch(batch), noise)
 
         return rows, function
 
     @torch.no_grad()
     def q_values(self, critic: str, obs: Tensor, action: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._networks.q_values(obs, action, cast(Which, critic))
 
     @torch.no_grad()
     def features(self, network: str, obs: Tensor, action: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         if network == "actor":
             return self._networks.policy_layers(obs)[1]["hidden1"].unsqueeze(0)
         seen: dict[str, Tensor] = {}
@@ -169,32 +170,32 @@ class AgentSubject:
             return output
 
         inputs = obs if network == "value" else torch.cat([obs, action], dim=-1)
-        critic_forward(self.parameters(network), inputs, self._agent.rule.activation, tap)
+        critic_forward(self.parameters(network), inputs, self._agent.hyper.activation, tap)
         return seen["features"]
 
     @torch.no_grad()
     def action(self, obs: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return torch.tanh(self._networks.policy(obs)[0])
 
     @torch.no_grad()
     def policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._networks.policy(obs)
 
     @torch.no_grad()
     def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return squashed_log_density(*self._networks.policy(obs), action)
 
     @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         drawn = sample_action(*self._networks.policy(obs), noise)
         return -self._networks.temperature * drawn.log_prob
 
     def hidden(self, network: str, batch: Transitions, noise: Tensor) -> dict[str, Hidden]:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         watch = _Watch()
         with torch.enable_grad():
             loss = self._loss(network, self.parameters(network), batch, noise, watch)
@@ -208,7 +209,7 @@ class AgentSubject:
         return found
 
     def parameters(self, network: str) -> Params:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         if network == "actor":
             return self._networks.actor()
         if network == "value":
@@ -216,7 +217,7 @@ class AgentSubject:
         return self._networks.critic(cast(Which, network))
 
     def gradients(self, network: str, batch: Transitions, noise: Tensor) -> Params:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
 
         def loss(params: Params) -> tuple[Tensor, tuple[Tensor, ...]]:
             return self._loss(network, params, batch, noise).mean(), ()
@@ -226,35 +227,36 @@ class AgentSubject:
     def evaluate(
         self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor
     ) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         inputs = torch.cat([obs, action], dim=-1)
-        return critic_forward(dict(params), inputs, self._agent.rule.activation)
+        return critic_forward(dict(params), inputs, self._agent.hyper.activation)
 
-    def updated(self, batch: Transitions, noise: Tensor) -> AgentSubject:
-        """See `Subject`: exactly `fog.fast.update`."""
+    def updated(self, batch: Transitions, noise: Tensor) -> ObservedFogAgent:
+        """See `ObservedAgent`: the agent's own update."""
         agent = self._agent
         active = torch.tensor(agent.bc_active, device=self.device)
-        state, _, _ = update(self._networks.state, _batch(batch), noise, active, agent.rule)
-        return AgentSubject(agent, Networks(lambda: state, agent.rule))
+        state = clone_state(self._networks.state)
+        agent.backend.update_(state, _batch(batch), noise, active, agent.hyper)
+        return ObservedFogAgent(agent, Networks(lambda: state, agent.backend))
 
     def loss(
         self, critic: str, params: Mapping[str, Tensor], batch: Transitions, noise: Tensor
     ) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._loss(critic, dict(params), batch, noise)
 
     def critic_loss(self, critic: str, values: Tensor, target: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return losses.critic_loss(values, target)
 
     def fresh(self, critic: str, rng: np.random.Generator) -> Params:
-        """See `Subject`: of today's depth, initialised as at birth."""
+        """See `ObservedAgent`: of today's depth, initialised as at birth."""
         live = self.parameters(critic)
         drawn = init_critic(rng, {name: tuple(tensor.shape) for name, tensor in live.items()})
         return {name: drawn[name].to(tensor) for name, tensor in live.items()}
 
     def critic_lr(self) -> float:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._agent.critic_lr
 
     def _loss(
@@ -266,52 +268,33 @@ class AgentSubject:
         tap: Tap | None = None,
     ) -> Tensor:
         """The training loss of one network per transition, as a function of its parameters."""
-        rule = self._agent.rule
-        if network == "actor":
-            return self._actor_loss(params, batch, noise, tap)
-        target = self.losses(batch, noise)[network].target
-        inputs = batch.obs if network == "value" else torch.cat([batch.obs, batch.action], dim=-1)
-        values = critic_forward(params, inputs, rule.activation, tap)
-        if network == "value":
-            return losses.expectile_loss(target - values[0], rule.expectile)
-        return losses.critic_loss(values, target)
-
-    def _actor_loss(
-        self, params: Params, batch: Transitions, noise: Tensor, tap: Tap | None
-    ) -> Tensor:
-        agent, rule, networks = self._agent, self._agent.rule, self._networks
-        mean, log_std = actor_forward(params, batch.obs, rule.activation, rule.log_std, tap)
-        drawn = sample_action(mean, log_std, noise)
-        value = losses.combine(networks.q_values(batch.obs, drawn.action), rule.pessimism)
-        loss = losses.actor_loss(drawn.log_prob, value, networks.temperature)
-        if not agent.bc_active:
-            return loss
-        offline = losses.combine(networks.q_values(batch.obs, batch.action, "offline"), 1.0)
-        gate = losses.cloning_gate(value, offline).to(loss.dtype)
-        density = losses.cloning_density(mean, log_std, batch.action, rule.log_std.bounds)
-        return loss - gate * rule.bc_weight * density
-
-
-def _losses(state: State, batch: Batch, noise: Tensor, rule: Rule) -> TransitionLosses:
-    return transition_losses(state, batch, noise, rule)
+        agent = self._agent
+        target = None if network == "actor" else self.losses(batch, noise)[network].target
+        return agent.backend.family.network_loss(
+            network,
+            params,
+            target,
+            self._networks.state,
+            _batch(batch),
+            noise,
+            agent.bc_active,
+            agent.hyper,
+            tap,
+        )
 
 
 @functools.cache
 def _compiled_losses(
-    spec: NetworkSpec, depth: int, rows: int
-) -> Callable[[State, Batch, Tensor, Rule], TransitionLosses]:
+    backend: Backend, spec: NetworkSpec, depth: int, rows: int
+) -> Callable[[State, Batch, Tensor], dict[str, Loss]]:
+    def losses(state: State, batch: Batch, noise: Tensor) -> dict[str, Loss]:
+        return backend.transition_losses(state, batch, noise, backend.hyper)
+
     # A copy of the code per shape, because the compiler counts recompilations per code object.
-    copy = types.FunctionType(_losses.__code__.replace(), _losses.__globals__, "losses")
+    copy = types.FunctionType(
+        losses.__code__.replace(), losses.__globals__, "losses", None, losses.__closure__
+    )
     return torch.compile(copy, fullgraph=True, dynamic=False, options={"cpp_wrapper": True})
-
-
-def _named(found: TransitionLosses) -> dict[str, Loss]:
-    named = {"online": Loss(found.critic, found.target)}
-    if found.offline_critic is not None and found.offline_target is not None:
-        named["offline"] = Loss(found.offline_critic, found.offline_target)
-    if found.value is not None and found.value_target is not None:
-        named["value"] = Loss(found.value, found.value_target)
-    return named
 
 
 def _batch(batch: Transitions) -> Batch:

@@ -12,16 +12,15 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from fog.errors import UserError
 from fog.records import checkpoint
-from fog.settings import files as configfile
-from fog.settings import tasks
+from fog.records.runtime import RUNTIME
+from fog.records.statuses import Status
+from fog.settings import config_file, tasks
 from fog.settings.config import Config
 from fog.system.text import shown
-
-Status = Literal["running", "interrupted", "finished", "diverged", "failed"]
 
 
 class BusyError(UserError):
@@ -64,7 +63,7 @@ class RunDirectory:
             # Locked before it looks: of two that start at once, the second sees the first's run.
             directory.lock()
             directory._refuse_taken()
-            write_atomically(directory.config_path, configfile.to_yaml(config))
+            write_atomically(directory.config_path, config_file.to_yaml(config))
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"cannot write run directory {directory.path}: {reason}") from None
@@ -112,7 +111,7 @@ class RunDirectory:
         Where and how it runs may change between sittings; what is computed may not.
         """
         now = config.flat()
-        same = self.config().replace(**{name: now[name] for name in _RUNTIME})
+        same = self.config().replace(**{name: now[name] for name in RUNTIME})
         if same == config:
             return None
         name, was = next((k, v) for k, v in same.flat().items() if now[k] != v)
@@ -120,7 +119,7 @@ class RunDirectory:
 
     def config(self) -> Config:
         """The config the run was started with; settings that came later have their defaults."""
-        settings = configfile.read_settings(self.config_path)
+        settings = config_file.read_settings(self.config_path)
         if settings.get("sampler") == "cuer":
             # Before it was a setting, CUER's quota was that of a whole environment step.
             settings.setdefault("cuer_quota", "step")
@@ -200,19 +199,6 @@ class RunDirectory:
         """Set entries of the manifest, atomically."""
         document = self.manifest() | entries | {"updated": timestamp()}
         write_atomically(self.manifest_path, json.dumps(document, indent=2) + "\n")
-
-
-_RUNTIME = (
-    "out",
-    "device",
-    "threads",
-    "compile",
-    "checkpoint_every",
-    "tensorboard",
-    "wandb",
-    "video_episodes",
-    "storage",
-)
 
 
 def timestamp() -> str:

@@ -1,8 +1,8 @@
 """The whole experiment as frozen dataclasses: validated at construction, plain data otherwise.
 
 Defaults are FoG's hyperparameter table (Appendix B.1 of the paper) on a one-million-step task;
-`fog.settings.variants` holds what differs for the others. Step-like settings count environment steps,
-update-like settings count gradient updates, and the names say which.
+`fog.settings.variants` holds what differs for the others. Step-like settings count environment
+steps, update-like settings count gradient updates, and the names say which.
 """
 
 from __future__ import annotations
@@ -162,6 +162,9 @@ class RuntimeConfig:
     device: Literal["auto", "cpu", "cuda"] = option("auto", "auto takes a GPU where there is one")
     threads: int = option(1, "CPU threads of the update", ge=1, le=4096)
     compile: Literal["auto", "on", "off"] = option("auto", "auto compiles when it pays for itself")
+    backend: Literal["auto", "plain"] = option(
+        "auto", "plain updates by autograd as the algorithm is written; auto the fast form, if any"
+    )
     precision: Literal["float32", "bfloat16"] = option("float32", "bfloat16 is mixed precision")
     checkpoint_every: int = option(50_000, "environment steps between checkpoints", ge=1)
     tensorboard: bool = option(True, "mirror train.csv and evals.csv to TensorBoard")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from fog.envs import detect
 from fog.errors import UserError
-from fog.probing import dispatch as probing
+from fog.probing import registry
+from fog.records.statuses import SETTLED
 from fog.settings import tasks
-from fog.sweep.job import DONE, Job
+from fog.sweep.job import Job
 
 
 def settled(jobs: Sequence[Job]) -> None:
@@ -20,7 +21,7 @@ def settled(jobs: Sequence[Job]) -> None:
         UserError: one line that names the first that does not fit.
     """
     for probes in {job.config.run.probes for job in jobs}:
-        probing.chosen(probes)
+        registry.chosen(probes)
     for job in jobs:
         if conflict := job.conflict():
             raise UserError(conflict)
@@ -45,7 +46,7 @@ def absent_suites(jobs: Sequence[Job]) -> list[str]:
     """What unfinished runs need and this machine lacks, one line for each suite."""
     needed: dict[str, set[str]] = {}
     for job in jobs:
-        if job.status() not in DONE:
+        if job.status() not in SETTLED:
             task = tasks.get(job.config.run.task)
             needed.setdefault(task.suite, set()).add(task.name)
     return [

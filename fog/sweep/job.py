@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fog.records import checkpoint
-from fog.records import run_directory as rundir
+from fog.records import checkpoint, run_directory
 from fog.records.run_directory import RunDirectory
 from fog.settings import variants
 from fog.settings.config import Config
@@ -22,7 +21,6 @@ from fog.training.schedule import UpdateSchedule
 JobStatus = Literal["new", "busy", "killed", "interrupted", "failed", "finished", "diverged"]
 """`busy`: a process is writing it now. `killed`: it says it is running, but nobody writes it."""
 
-DONE = frozenset({"finished", "diverged"})
 """Diverged is a result: starting it again would diverge again."""
 
 
@@ -65,7 +63,7 @@ class Job:
     @property
     def directory(self) -> Path:
         """The run directory, absolute."""
-        return self.home / rundir.path_of(self.config)
+        return self.home / run_directory.path_of(self.config)
 
     @property
     def log(self) -> Path:

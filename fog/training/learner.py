@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fog.agent import Agent
 from fog.events import Change, ChangeKind, Update
-from fog.probing.dispatch import Probes, Progress
+from fog.probing.dispatch import Counters, Probes
 from fog.replay import Replay
 from fog.settings.config import Config
 from fog.system.interrupts import StopRequest
@@ -28,7 +28,7 @@ class Learner:
         agent: Agent,
         replay: Replay,
         probes: Probes,
-        progress: Progress,
+        progress: Counters,
         event: Callable[[str, str], None],
         report: Reporter,
     ) -> None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fog.records.columns import EVALS, EVENTS
 from fog.records.ledger import Ledger
 from fog.records.loggers import Mirror, open_mirrors
 from fog.records.run_directory import RunDirectory
 from fog.records.tables import CsvTable
 from fog.settings.config import Config
 from fog.training.evaluation import EpisodeScore
-
-EVAL_COLUMNS = ("env_step", "return", "length", "success_once", "success_end", "episode")
-EVENT_COLUMNS = ("env_step", "event", "updates", "depth", "dense_layers", "critic_lr", "detail")
 
 
 class MeanMetrics:
@@ -53,8 +51,8 @@ class Recorder:
         self._directory = directory
         self._ledger = ledger
         ledger.truncate(env_step)
-        self._evals = CsvTable(directory.evals_path, EVAL_COLUMNS, ledger)
-        self._events = CsvTable(directory.events_path, EVENT_COLUMNS, ledger)
+        self._evals = CsvTable(directory.evals_path, EVALS, ledger)
+        self._events = CsvTable(directory.events_path, EVENTS, ledger)
         # Its columns are known with the first row: they depend on the agent and the probes.
         self._train: CsvTable | None = None
         self._mirrors: list[Mirror] = open_mirrors(directory, config, env_step)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fog.errors import UserError
-from fog.probing import dispatch as probing
+from fog.probing import registry
 from fog.records import checkpoint, ledger
-from fog.records.run_directory import RunDirectory, Status, timestamp
+from fog.records.run_directory import RunDirectory, timestamp
+from fog.records.statuses import Status
 from fog.settings import tasks
 from fog.settings.config import Config
 from fog.system import machine
@@ -86,7 +87,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
                 act_dim=trainer.agent.spec.act_dim,
                 device=str(trainer.agent.device),
                 compiled=trainer.agent.compiled,
-                probes=probing.chosen(run.probes),
+                probes=registry.chosen(run.probes),
             )
             if home is None:
                 trainer.start()

@@ -77,6 +77,13 @@ class Timeline:
     unreached: tuple[Planned, ...]
 
 
+def lives(config: Config) -> list[tuple[int, int]]:
+    """Environment steps of birth and end of the networks: from one reset to the next."""
+    end = config.run.steps
+    resets = [at for at in config.lifecycle.reset_steps if at < end]
+    return list(zip([0, *resets], [*resets, end], strict=True))
+
+
 def timeline(config: Config) -> Timeline:
     """The lifecycle of a run, before it starts.
 
@@ -85,10 +92,9 @@ def timeline(config: Config) -> Timeline:
     """
     updates = UpdateSchedule.from_config(config)
     end = config.run.steps
-    resets = [at for at in config.lifecycle.reset_steps if at < end]
     reached: list[Planned] = []
     missed: list[Planned] = []
-    for birth, death in zip([0, *resets], [*resets, end], strict=True):
+    for birth, death in lives(config):
         born_at = updates.total(birth)
         for planned in _life(config, updates, birth, born_at):
             if planned.env_step <= death:

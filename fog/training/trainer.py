@@ -1,9 +1,9 @@
 """The training loop: one environment, one replay, one agent, and observers that cannot steer.
 
-Within one environment step: add the transition, make the updates that are due (`fog.training.learner`;
-critics may expand between two of them), evaluate, let probes measure a window that ends, expand
-after the last update, reset, then checkpoint. The paper's resets fall on the ends of its 100k-step
-windows; measured after a reset or an expansion, a heatmap column would show newborn weights.
+Within one environment step: add the transition, make the updates that are due (`learner`; critics
+may expand between two of them), evaluate, let probes measure a window that ends, expand after the
+last update, reset, then checkpoint. The paper's resets fall on the ends of its 100k-step windows;
+measured after a reset or an expansion, a heatmap column would show newborn weights.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from fog import envs, seeding
 from fog.agent import build_agent
 from fog.errors import UserError
 from fog.events import EnvStep
-from fog.probing import dispatch as probing
+from fog.probing import dispatch
 from fog.probing.observed import observe
 from fog.records import checkpoint
 from fog.records.ledger import Ledger
-from fog.records.run_directory import RunDirectory, Status
+from fog.records.run_directory import RunDirectory
+from fog.records.statuses import Status
 from fog.replay import Replay, ReplayError, make_sampler
 from fog.settings.config import Config
 from fog.system.interrupts import StopRequest
@@ -72,7 +73,7 @@ class Trainer:
         self.explore = seeding.generator(run.seed, "explore")
         self.resets = frozenset(at for at in config.lifecycle.reset_steps if at < run.steps)
         self.evaluator = Evaluator(task, run.seed, run.eval_episodes)
-        self.progress = probing.Progress()
+        self.progress = dispatch.Counters()
         self.ledger = Ledger(directory.path)
         self.probes = observe(
             config, self.progress, self.agent, self.replay, directory.probes_path, self.ledger

@@ -15,7 +15,7 @@ from fog.cli.parser import integer
 from fog.errors import ConfigError, UserError
 from fog.records import checkpoint
 from fog.records.run_directory import RunDirectory
-from fog.settings.files import load_yaml
+from fog.settings.config_file import load_yaml
 from fog.sweep import ray, sbatch
 from fog.sweep.job import Job
 from fog.sweep.progress import read

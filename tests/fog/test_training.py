@@ -75,7 +75,7 @@ class Noting(Probe):
         self.seen: list[tuple[int, str, torch.Tensor]] = []
 
     def _note(self, view: View, what: str) -> None:
-        weights = view.subject.parameters("online")["stem.weight"].clone()
+        weights = view.agent.parameters("online")["stem.weight"].clone()
         self.seen.append((view.env_step, what, weights))
 
     def on_change(self, view: View, event: Change) -> None:

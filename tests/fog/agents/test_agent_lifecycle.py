@@ -52,7 +52,7 @@ def test_every_variant_updates(variant):
     assert stats.finite and stats.updates == 3
     assert stats.td_error.shape == (3, 16) and (stats.td_error >= 0).all()
     assert agent.updates == agent.total_updates == 3
-    assert ("value_loss" in stats.metrics) == agent.rule.offline
+    assert ("value_loss" in stats.metrics) == agent.hyper.offline
 
 
 def test_same_seed_same_bits_and_another_seed_other_bits():

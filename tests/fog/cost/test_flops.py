@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fog.agent import build_agent, transition_losses
-from fog.algorithms.hyperparameters import picks
+from fog.agent import build_agent
 from fog.cost.flops import TERMS, loss_flops, total_flops, update_flops
+from fog.fast import picks_twin
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 from fog.settings.config import Config
@@ -59,7 +59,7 @@ def test_a_wide_update_that_picks_is_counted_exactly(backbone: str) -> None:
     agent = build_agent(config, OBS, ACT)
     with FlopCounterMode(display=False) as counter:
         agent.update(_batch(1, BATCH))
-    assert picks(config)
+    assert picks_twin(config)
     assert counter.get_total_flops() == total_flops(agent.spec, 2, BATCH, picks=True)
 
 
@@ -86,7 +86,7 @@ def test_the_losses_of_the_whole_buffer_are_counted_exactly(backbone: str) -> No
     agent = build_agent(_config(backbone, 3, 8), OBS, ACT)
     noise = torch.zeros(BATCH, ACT)
     with FlopCounterMode(display=False) as counter:
-        transition_losses(agent.networks.state, _batch(BATCH), noise, agent.rule)
+        agent.networks.transition_losses(_batch(BATCH), noise)
     assert counter.get_total_flops() == BATCH * loss_flops(agent.spec, 3)
 
 

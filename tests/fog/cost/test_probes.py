@@ -52,7 +52,7 @@ def test_a_probe_makes_about_the_products_that_it_says(
     assert run.status == "finished"
     spec, work = NetworkSpec.from_settings(config.flat(), 3, 1), work_of(config)
     told = outline(config, work, spec, 200)
-    for probe in fog.probing.dispatch.load(config.run.probes):
+    for probe in fog.probing.registry.load(config.run.probes):
         cost = probe.cost(told)
         assert cost.flops == pytest.approx(counted[probe.name], rel=0.3), probe.name
         assert (cost.flops == 0) == (probe.name == "sample_counts")
@@ -76,10 +76,10 @@ def test_options_change_the_price(tmp_path: Path) -> None:
     config = tiny(tmp_path)
     run = outline(config, work_of(config), NetworkSpec.from_settings(config.flat(), 3, 1), 200)
     plain, wide = (
-        fog.probing.dispatch.load([s])[0].cost(run) for s in ("srank", "srank:batch=4096")
+        fog.probing.registry.load([s])[0].cost(run) for s in ("srank", "srank:batch=4096")
     )
     assert wide.flops == 2 * plain.flops
     plain, raw = (
-        fog.probing.dispatch.load([s])[0].cost(run) for s in ("critic_loss", "critic_loss:raw")
+        fog.probing.registry.load([s])[0].cost(run) for s in ("critic_loss", "critic_loss:raw")
     )
     assert raw.files == 2 * plain.files and raw.data_bytes > plain.data_bytes

@@ -14,7 +14,7 @@ from fog.cost.disk import checkpoint_bytes, disk_bytes
 from fog.cost.memory import replay_bytes, run_bytes, state_bytes
 from fog.cost.probes import attached, outline, unpriced
 from fog.cost.work import Work, work_of
-from fog.probing.dispatch import available
+from fog.probing.registry import available
 from fog.records.checkpoint import candidates
 from fog.records.sizes import NetworkSpec
 from fog.replay import MaxTree, Replay, SumTree, make_sampler

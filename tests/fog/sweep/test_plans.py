@@ -22,7 +22,7 @@ def plan_of(name: str) -> Plan:
 
 def test_every_experiment_of_the_paper_has_a_plan_and_a_miniature() -> None:
     mains = [f"main_{suite}" for suite in ("mujoco", "dmc", "metaworld", "humanoidbench")]
-    ablations = ["motivating", "replay_ablation", "expansion_ablation", "universality"]
+    ablations = ["motivating_example", "replay_ablation", "expansion_ablation", "universality"]
     rebuttal = ["buffer_size", "no_resets", "fog_on_sac", "ne_compare"]
     assert sorted(FULL) == sorted(mains + ablations + rebuttal)
     assert sorted(SMALL) == sorted(f"miniature/{name}" for name in FULL)

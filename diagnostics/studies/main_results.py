@@ -14,6 +14,13 @@ from diagnostics.paper.names import ordered
 from diagnostics.plots.curves import Plot, curves
 from diagnostics.plots.scores import score_bars
 from diagnostics.studies.page import MissingDataError, Page
+from diagnostics.studies.study import Study
+
+STUDY = Study(
+    name="main_results",
+    order=7,
+    plans=("main_mujoco", "main_dmc", "main_metaworld", "main_humanoidbench"),
+)
 
 OTHER = "Other"
 MISSING = "missing"

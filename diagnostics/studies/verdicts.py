@@ -25,10 +25,10 @@ from scipy import stats
 
 from diagnostics.errors import AnalysisError
 from diagnostics.metrics.statistics import CONFIDENCE, Interval
-from diagnostics.paper.claims import CLAIMS, Claim, Contrast, Measure, variants_of
-from diagnostics.runs.export import SETTLED
 from diagnostics.runs.labels import another_cuer
 from diagnostics.runs.load import Runs
+from diagnostics.studies.claims import Claim, Contrast, Measure, variants_of
+from fog.records.statuses import SETTLED
 
 Verdict = Literal["reproduced", "not reproduced", "inconclusive", "no data"]
 
@@ -48,7 +48,7 @@ SIZE = (
 _HINT = ": give a folder that holds one kind"
 
 
-def evidence(runs: Runs, claims: Sequence[Claim] = CLAIMS) -> pd.DataFrame:
+def evidence(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
     """Every contrast of every claim on every task that has runs of its variants.
 
     Returns:

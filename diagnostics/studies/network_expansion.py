@@ -9,6 +9,14 @@ from diagnostics.plots.growth import Plot, growth_timeline, network_growth
 from diagnostics.runs.architecture import fullest_cycle, growth, networks_of
 from diagnostics.runs.directories import RunFiles
 from diagnostics.studies.page import MissingDataError, Page
+from diagnostics.studies.study import Study
+
+STUDY = Study(
+    name="network_expansion",
+    order=4,
+    variants=("fog", "expanded-sac", "fog-sac"),
+    plans=("motivating_example", "expansion_ablation"),
+)
 
 
 def _grown(page: Page) -> tuple[RunFiles, pd.Series, pd.DataFrame]:

@@ -1,4 +1,4 @@
-"""The motivating example: five variants of SAC, their returns, and how they fit the buffer."""
+"""The primacy-bias index over training, and the variants ranked by it."""
 
 from __future__ import annotations
 
@@ -7,89 +7,11 @@ import pandas as pd
 
 from diagnostics.metrics import primacy
 from diagnostics.metrics.curves import mean_curves
-from diagnostics.metrics.loss_grid import LossGrid, diagonal, log_ratio, loss_grids
-from diagnostics.metrics.scores import curve
 from diagnostics.paper.names import label as paper_name
 from diagnostics.paper.names import ordered
-from diagnostics.plots import heatmaps
-from diagnostics.plots.curves import Plot, curves, index_curves
+from diagnostics.plots.curves import Plot, index_curves
 from diagnostics.runs.load import Runs
 from diagnostics.studies.page import MissingDataError, Page
-
-VARIANTS = ("sac", "sac-reset", "per-sac", "balanced-sac", "expanded-sac")
-
-
-def returns(page: Page, *, title: str = "") -> Plot:
-    """Evaluation return of every chosen variant, one panel per task."""
-    page.require()
-    table = mean_curves(curve(page.runs.evals), "return")
-    if table.empty:
-        raise MissingDataError(f"no run in {page.source} has been evaluated yet")
-    return curves(table, page.runs.events, title=title)
-
-
-def loss_heatmaps(
-    page: Page, *, quantity: str = "mean", critic: str = "online", task: str | None = None
-) -> Plot:
-    """Critic-loss heatmaps of one task's variants on a shared colour scale."""
-    task = task or page.main_task("critic_loss")
-    runs = page.of_task(task)
-    grids = _grids(page, runs, quantity, critic)
-    kind = "Scale-free critic loss" if quantity == "scaled" else "Critic loss"
-    title = f"{kind} by age of the data, {task}"
-    return heatmaps.loss_heatmaps(grids, runs.events, quantity=quantity, title=title)
-
-
-def _grids(page: Page, runs: Runs, quantity: str, critic: str) -> dict[str, LossGrid]:
-    grids = loss_grids(runs.critic_loss, quantity, critic)
-    if not grids:
-        raise MissingDataError(
-            f"no run in {page.source} recorded the loss of the {critic} critic: "
-            "train with `--probes critic_loss`"
-        )
-    return grids
-
-
-def loss_ratio(page: Page, *, first: str, second: str, quantity: str = "mean") -> Plot:
-    """log10 of the loss of one variant over that of another."""
-    task = page.main_task("critic_loss")
-    runs = page.of_task(task)
-    grids = _grids(page, runs, quantity, "online")
-    for name in (first, second):
-        if name not in grids:
-            raise MissingDataError(f"no critic-loss heatmap of {name} on {task} in {page.source}")
-    try:
-        ratio = log_ratio(grids[first], grids[second])
-    except ValueError as error:
-        raise MissingDataError(str(error)) from None
-    over, under = paper_name(first), paper_name(second)
-    kind = "scale-free loss" if quantity == "scaled" else "loss"
-    return heatmaps.ratio_heatmap(
-        ratio,
-        runs.events[runs.events["label"] == second],
-        title=f"{over} against {under}, {kind}, {task}",
-        bar=f"log10 ({over} / {under})\npositive: {under} fits better",
-    )
-
-
-def diagonals(page: Page, *, quantity: str = "mean") -> pd.DataFrame:
-    """Mean over measurements of the loss on the newest and on the oldest window, per variant."""
-    task = page.main_task("critic_loss")
-    grids = _grids(page, page.of_task(task), quantity, "online")
-    rows = []
-    for name, grid in grids.items():
-        ends = diagonal(grid)
-        newest, oldest = (np.exp(np.log(ends[key]).mean()) for key in ("newest", "oldest"))
-        rows.append(
-            {
-                "variant": paper_name(name),
-                "newest window": newest,
-                "oldest window": oldest,
-                "newest / oldest": newest / oldest,
-                "seeds": grid.seeds,
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def indices(runs: Runs, quantity: str = "scaled") -> pd.DataFrame:

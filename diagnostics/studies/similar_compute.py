@@ -12,6 +12,9 @@ from diagnostics.plots.scores import Plot, score_against
 from diagnostics.runs.architecture import growth
 from diagnostics.runs.load import Runs
 from diagnostics.studies.page import MissingDataError, Page
+from diagnostics.studies.study import Study
+
+STUDY = Study(name="similar_compute", order=9)
 
 _COSTS = (
     ("parameters", "largest network: parameters\n(all networks with targets)"),

@@ -12,8 +12,11 @@ from diagnostics.paper.names import label as paper_name
 from diagnostics.plots import age
 from diagnostics.plots.card import Plot, run_inside, run_overview
 from diagnostics.plots.curves import curves
-from diagnostics.studies.ablations import measured_ratios
 from diagnostics.studies.page import MissingDataError, Page
+from diagnostics.studies.shared.dormancy import measured_ratios
+from diagnostics.studies.study import Study
+
+STUDY = Study(name="run_card", order=20)
 
 _FACTS = (
     "status",

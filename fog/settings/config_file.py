@@ -89,7 +89,7 @@ _Dumper.add_representer(
 
 
 def to_yaml(config: Config) -> str:
-    """The config as YAML, grouped as in `fog.settings.config`. `from_yaml` gives back an equal config."""
+    """The config as YAML, grouped as its dataclasses; `from_yaml` gives back an equal config."""
     return yaml.dump(dataclasses.asdict(config), Dumper=_Dumper, sort_keys=False)
 
 
