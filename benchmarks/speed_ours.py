@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import fog
 from fog.agent import Agent, build_agent
+from fog.fast import FastHyperparameters
 from fog.records.run_directory import RunDirectory
 from fog.replay import Batch, Replay, make_sampler
 from fog.seeding import generator
@@ -145,8 +146,9 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
     """
     agent, batch = newborn(contender, compiled=False), _one_batch(contender)
     # The compiled update's products, by torch's operations.
-    picks = newborn(contender, compiled=True).hyper.picks
-    agent.hyper = replace(agent.hyper, picks=picks)
+    compiled = newborn(contender, compiled=True).hyper
+    assert isinstance(compiled, FastHyperparameters)
+    agent.hyper = replace(compiled, native=False)
     with Recorder(lambda func: func in _ADDED or func in _BARE) as recorded:
         agent.update(batch)
     products = [

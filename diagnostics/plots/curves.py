@@ -21,7 +21,7 @@ from diagnostics.plots.layout import (
     small_print,
     step_axis,
 )
-from diagnostics.plots.lines import lines
+from diagnostics.plots.lines import Line, lines
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
@@ -113,7 +113,7 @@ def highlighted(
                 rows = table[table["label"] == other]
                 panel.plot(rows["env_step"], rows["mean"], color="#CFCFCF", lw=1.0)
             mark_events(panel, events[events["label"] == label], expansions=False)
-            solid = names.Line(looks[label].label, looks[label].colour, "-")
+            solid = Line(looks[label].label, looks[label].colour, "-")
             _line(panel, table[table["label"] == label], solid)
             panel.set_title(solid.label, fontsize=10)
             panel.set_xlim(left=0)
@@ -135,7 +135,7 @@ def band_text(seeds: Sequence[int]) -> str:
     return _BAND.format(seeds=seeds_text(seeds), single=single)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, look: names.Line, *, band: bool = True) -> None:
+def _line(axes: Axes, rows: pd.DataFrame, look: Line, *, band: bool = True) -> None:
     # A lone evaluation has no line: it needs a dot to be seen.
     marker = "o" if len(rows) == 1 else ""
     axes.plot(

@@ -33,8 +33,8 @@ from diagnostics.plots.style import styled
 from diagnostics.report.compare import TAU, compare
 from diagnostics.report.execution import read_index
 from diagnostics.runs.load import Runs
-from diagnostics.studies import motivating
 from diagnostics.studies.page import MissingDataError, Page
+from diagnostics.studies.shared import losses, primacy_index
 
 _TEMPLATE = "report.html.j2"
 _DPI = 144
@@ -121,19 +121,19 @@ def _task(runs: Runs, task: str, source: str) -> dict[str, Any]:
                 "Critic loss by age of the data",
                 f"Heatmaps of the critic loss on {task}, one per variant, on one colour scale",
                 page,
-                lambda page: motivating.loss_heatmaps(page, quantity="mean"),
+                lambda page: losses.loss_heatmaps(page, quantity="mean"),
             ),
             _picture(
                 "The same, scale-free",
                 f"Heatmaps of the critic loss over target variance on {task}, one per variant",
                 page,
-                lambda page: motivating.loss_heatmaps(page, quantity="scaled"),
+                lambda page: losses.loss_heatmaps(page, quantity="scaled"),
             ),
             _picture(
                 "Primacy-bias index",
                 f"Primacy-bias index over training and ranking of the variants on {task}",
                 page,
-                motivating.primacy_index,
+                primacy_index.primacy_index,
             ),
         ],
     }
