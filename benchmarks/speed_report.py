@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from speed_turns import Measured
+from speed_rounds import Measured
 
 from fog.system.machine import git_commit, hardware
 

@@ -14,7 +14,7 @@ import yaml
 import diagnostics
 from diagnostics.runs.load import Runs
 from diagnostics.studies.study import paper_claims
-from diagnostics.studies.verdicts import evidence, verdict
+from diagnostics.studies.verdicts import judge, verdict
 from fog.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ def runs() -> Runs:
 
 @pytest.fixture(scope="module")
 def table(runs: Runs) -> pd.DataFrame:
-    return evidence(runs, paper_claims())
+    return judge(runs, paper_claims())
 
 
 @pytest.mark.parametrize("plan", sorted(MINIATURE.glob("*.yaml")), ids=lambda path: path.stem)

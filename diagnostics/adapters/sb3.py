@@ -30,7 +30,7 @@ from fog.errors import UserError
 from fog.events import Episode, Facts, Probe, Transitions
 
 
-def subject_of(model: OffPolicyAlgorithm) -> ObservedModules:
+def observed_by(model: OffPolicyAlgorithm) -> ObservedModules:
     """SB3's SAC or TD3 as a agent, with its own targets and losses but the caller's noise.
 
     Raises:
@@ -178,7 +178,7 @@ class ProbeCallback(BaseCallback):  # type: ignore[misc]
             sampler="uniform",
         )
         self.observer = Observer(
-            subject_of(model), self._memory, facts, self._directory, self._names
+            observed_by(model), self._memory, facts, self._directory, self._names
         )
         self.observer.start()
 

@@ -17,7 +17,7 @@ from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError
 from diagnostics.studies.claims import Claim
 from diagnostics.studies.study import claims_judged_together
-from diagnostics.studies.verdicts import evidence, left_out, verdict
+from diagnostics.studies.verdicts import judge, left_out, verdict
 from fog.cli.parser import Parser, pathname
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
@@ -34,7 +34,7 @@ def command(argv: Sequence[str]) -> int:
     options = _options(argv)
     with loaded(options.runs) as runs:
         # Each group apart: contrasts of one do not make the other's harder.
-        groups = [(claims, evidence(runs, claims)) for claims in claims_judged_together().values()]
+        groups = [(claims, judge(runs, claims)) for claims in claims_judged_together().values()]
     kept = [(claims, rows) for claims, rows in groups if (rows["seeds"] > 0).any()]
     if not kept:
         raise AnalysisError(

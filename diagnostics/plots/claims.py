@@ -28,7 +28,7 @@ def claims_forest(table: pd.DataFrame) -> Plot:
     points right of 1 are reproduced and points left of -1 went the other way.
 
     Args:
-        table: `diagnostics.studies.verdicts.evidence`; contrasts without data or with one
+        table: `diagnostics.studies.verdicts.judge`; contrasts without data or with one
             seed are left out, as are those that do not count.
     """
     rows = table[table["counts"].astype(bool) & table["low"].notna()]

@@ -48,7 +48,7 @@ SIZE = (
 _HINT = ": give a folder that holds one kind"
 
 
-def evidence(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
+def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
     """Every contrast of every claim on every task that has runs of its variants.
 
     Returns:
@@ -165,7 +165,7 @@ def samples_of(runs: Runs, claim: Claim) -> list[Sample]:
     """The numbers of a claim's contrasts, wherever each variant has two seeds.
 
     Raises:
-        AnalysisError: as `evidence`.
+        AnalysisError: as `judge`.
     """
     groups = _groups(runs, variants_of([claim]))
     finished = runs.runs[runs.runs["status"] == "finished"].set_index("run")["seed"]
@@ -223,7 +223,7 @@ def judged(found: Interval) -> Verdict:
 
 
 def verdict(rows: pd.DataFrame, by: Literal["verdict", "holm"] = "verdict") -> Verdict:
-    """The verdict on one claim, from its rows of `evidence`: each by itself, or judged together."""
+    """The verdict on one claim, from its rows of `judge`: each by itself, or judged together."""
     words = list(rows[by][rows["counts"].astype(bool)])
     if all(word == "no data" for word in words):
         return "no data"

@@ -26,7 +26,7 @@ from fog.cost.dimensions import dimensions
 from fog.cost.flops import total_flops
 from fog.cost.work import work_of
 from fog.errors import UserError
-from fog.fast import picks_twin
+from fog.fast import one_twin_pays
 from fog.records.run_directory import write_atomically
 from fog.records.sizes import NetworkSpec
 from fog.settings import tasks
@@ -92,7 +92,7 @@ class Point:
     def flops(self) -> int:
         """Its FLOPs."""
         batch_size = self.config.agent.batch_size
-        return total_flops(self.spec, self.depth, batch_size, picks_twin(self.config))
+        return total_flops(self.spec, self.depth, batch_size, one_twin_pays(self.config))
 
 
 def kind_of(config: Config) -> str:

@@ -26,7 +26,7 @@ from fog.cost.flops import total_flops
 from fog.cost.memory import run_bytes
 from fog.cost.probes import attached, probe_costs, unpriced
 from fog.cost.work import Work, work_of
-from fog.fast import picks_twin
+from fog.fast import one_twin_pays
 from fog.records.sizes import NetworkSpec
 from fog.settings import tasks
 from fog.settings.config import Config
@@ -120,7 +120,7 @@ def _run(config: Config, known: Calibration) -> RunCost:
     compiled = compiles(config, device_of(config))
     suite = known.suites[tasks.get(run.task).suite]
     memory = known.process["bytes"] + suite.get("import_bytes", 0) + task["bytes"]
-    batch, pick = config.agent.batch_size, picks_twin(config)
+    batch, pick = config.agent.batch_size, one_twin_pays(config)
     return RunCost(
         task=run.task,
         variant=run.variant,
@@ -139,7 +139,7 @@ def _seconds(
 ) -> dict[str, float]:
     kind, task = kind_of(config), known.tasks[config.run.task]
     batch, act = config.agent.batch_size, known.acts[kind]
-    pick = picks_twin(config)
+    pick = one_twin_pays(config)
     by_depth = {depth: total_flops(spec, depth, batch, pick) for depth in work.updates}
     eager = {depth: known.update_seconds(kind, flops) for depth, flops in by_depth.items()}
     faster = assumptions.compiled_factor(config) if compiled else 1.0

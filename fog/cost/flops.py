@@ -53,7 +53,7 @@ TERMS = (
 
 
 def update_flops(
-    spec: NetworkSpec, depth: int, batch_size: int, picks: bool = False
+    spec: NetworkSpec, depth: int, batch_size: int, one_twin: bool = False
 ) -> dict[str, int]:
     """FLOPs of one update by term, for critics of `depth` blocks.
 
@@ -61,18 +61,18 @@ def update_flops(
         spec: the networks.
         depth: blocks of the critics.
         batch_size: transitions.
-        picks: whether the action gradient goes through each row's smaller twin only, as
-            `fog.fast.picks_twin` says of a run on the CPU.
+        one_twin: whether the action gradient goes through each row's smaller twin only, as
+            `fog.fast.one_twin_pays` says of a run on the CPU.
     """
     counted = {term.name: batch_size * _per_row(term, spec, depth) for term in TERMS}
-    if picks:
+    if one_twin:
         counted["action gradient"] //= 2
     return counted
 
 
-def total_flops(spec: NetworkSpec, depth: int, batch_size: int, picks: bool = False) -> int:
+def total_flops(spec: NetworkSpec, depth: int, batch_size: int, one_twin: bool = False) -> int:
     """FLOPs of one update; see `update_flops`."""
-    return sum(update_flops(spec, depth, batch_size, picks).values())
+    return sum(update_flops(spec, depth, batch_size, one_twin).values())
 
 
 def loss_flops(spec: NetworkSpec, depth: int) -> int:

@@ -9,7 +9,7 @@ from fog.fast.constants import (
     FastHyperparameters,
     compiler_options,
     constants,
-    picks_twin,
+    one_twin_pays,
     serves,
 )
 from fog.fast.update import transition_losses, update_
@@ -18,7 +18,7 @@ __all__ = [
     "FastHyperparameters",
     "compiler_options",
     "constants",
-    "picks_twin",
+    "one_twin_pays",
     "serves",
     "transition_losses",
     "update_",

@@ -18,7 +18,7 @@ from fog.settings.config import Config
 class FastHyperparameters(Hyperparameters):
     """The algorithm's constants, and how the fast update computes."""
 
-    picks: bool = False
+    one_twin: bool = False
     """Whether the actor's gradient goes back through each row's smaller twin only."""
     native: bool = False
     """Whether our own kernels compute the products."""
@@ -41,9 +41,9 @@ def constants(hyper: Hyperparameters, config: Config, compiled: bool) -> FastHyp
     torch's way of picking cannot be compiled.
     """
     native = compiled and kernels.load()
-    picks = native and hyper.pessimism == 1.0 if compiled else picks_twin(config)
+    picks = native and hyper.pessimism == 1.0 if compiled else one_twin_pays(config)
     plain = {field.name: getattr(hyper, field.name) for field in fields(hyper)}
-    return FastHyperparameters(**plain, picks=picks, native=native)
+    return FastHyperparameters(**plain, one_twin=picks, native=native)
 
 
 def compiler_options(hyper: FastHyperparameters) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def compiler_options(hyper: FastHyperparameters) -> dict[str, Any]:
     return {"aot_inductor.custom_ops_to_c_shims": kernels.declarations()}
 
 
-def picks_twin(config: Config) -> bool:
+def one_twin_pays(config: Config) -> bool:
     """Whether an uncompiled update leaves out the twin that the minimum did not pick.
 
     The values are the same to rounding.

@@ -2,7 +2,7 @@
 
 The minimum passes no gradient to the larger twin, so half of the rows of a full backward pass are
 zero. Here every row goes back through its own twin: elementwise by choosing what that twin has, and
-in products by `products.picked_back`.
+in products by `products.back_one_twin`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from fog.fast.backward import Dense, Style, Tape, through_elu, to_stem
-from fog.fast.products import chosen_rows, picked_back
+from fog.fast.products import back_one_twin, chosen_rows
 from fog.networks.layers import Params
 
 PAYS_FROM = 256
 """Width from which it saves time with torch's products; with our kernels it costs none at 64."""
 
 
-def picked_action_gradient(
+def minimum_action_gradient(
     params: Params, tape: Tape, values: Tensor, style: Style, act_dim: int
 ) -> Tensor:
     """Gradient of the mean of min(Q1, Q2) in the last `act_dim` inputs, (B, act_dim).
@@ -48,9 +48,11 @@ def picked_action_gradient(
     def back(grad: Tensor, key: str, below: str | None) -> Tensor:
         gated = below is not None and style.activation == "relu"
         gate = tape.layers[below].output if below is not None and gated else None
-        grad = picked_back(grad[0], params[f"{key}.weight"], pick, gate, style.native).unsqueeze(0)
+        grad = back_one_twin(grad[0], params[f"{key}.weight"], pick, gate, style.native).unsqueeze(
+            0
+        )
         return grad if below is None or gated else through_elu(grad, layers[below].output)
 
     slope = torch.full_like(values[:1], 1.0 / len(pick))
     grad = to_stem(chosen, Tape(layers, tape.features), slope, style, None, back)
-    return picked_back(grad[0], params["stem.weight"][:, -act_dim:], pick, None, style.native)
+    return back_one_twin(grad[0], params["stem.weight"][:, -act_dim:], pick, None, style.native)

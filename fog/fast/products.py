@@ -60,7 +60,7 @@ def weight_gradients(inputs: Tensor, gradient: Tensor, native: bool) -> tuple[Te
     return weight, gradient.sum(dim=1, keepdim=True)
 
 
-def picked_back(
+def back_one_twin(
     gradient: Tensor, weight: Tensor, pick: Tensor, gate: Tensor | None, native: bool
 ) -> Tensor:
     """As `back`, but each row goes through one of two members: (B, m).
@@ -74,7 +74,7 @@ def picked_back(
             each member gets is not known beforehand.
     """
     if native:
-        result: Tensor = torch.ops.fog.picked_back(gradient, weight, pick, gate)
+        result: Tensor = torch.ops.fog.back_one_twin(gradient, weight, pick, gate)
         return result
     product = gradient.new_empty(len(gradient), weight.shape[1])
     for member, chosen in zip(weight, (~pick, pick), strict=True):

@@ -24,7 +24,7 @@ from fog.fast.backward import (
     critic_weight_gradients,
 )
 from fog.fast.constants import FastHyperparameters
-from fog.fast.minimum_twin import picked_action_gradient
+from fog.fast.minimum_twin import minimum_action_gradient
 from fog.networks import GaussianAction, Params, members, sample_action
 from fog.replay.batch import Batch
 
@@ -130,8 +130,8 @@ def _actor_step(
     value = losses.combine(values, hyper.pessimism)
     loss = losses.actor_loss(policy.log_prob, value, temperature).mean()
     rows, act_dim = policy.action.shape
-    if hyper.picks:
-        slope = picked_action_gradient(online, critic_tape, values, hyper.style, act_dim)
+    if hyper.one_twin:
+        slope = minimum_action_gradient(online, critic_tape, values, hyper.style, act_dim)
     else:
         slope = loss_gradients.combine(values, hyper.pessimism) / rows
         slope = action_gradient(online, critic_tape, slope, hyper.style, act_dim)

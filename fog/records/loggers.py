@@ -12,7 +12,7 @@ from fog.records.run_directory import RunDirectory
 from fog.settings.config import Config
 
 
-class Mirror(Protocol):
+class MetricLogger(Protocol):
     """A place that metrics are copied to."""
 
     def log(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
@@ -80,11 +80,11 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def open_mirrors(directory: RunDirectory, config: Config, resumed_at: int) -> list[Mirror]:
-    """The mirrors that the config asks for."""
-    mirrors: list[Mirror] = []
+def open_loggers(directory: RunDirectory, config: Config, resumed_at: int) -> list[MetricLogger]:
+    """The loggers that the config asks for."""
+    loggers: list[MetricLogger] = []
     if config.runtime.tensorboard:
-        mirrors.append(TensorBoard(directory.tensorboard_path, resumed_at))
+        loggers.append(TensorBoard(directory.tensorboard_path, resumed_at))
     if config.runtime.wandb is not None:
-        mirrors.append(WeightsAndBiases(directory, config, config.runtime.wandb))
-    return mirrors
+        loggers.append(WeightsAndBiases(directory, config, config.runtime.wandb))
+    return loggers

@@ -7,7 +7,7 @@ from typing import Any
 
 from fog.records.columns import EVALS, EVENTS
 from fog.records.ledger import Ledger
-from fog.records.loggers import Mirror, open_mirrors
+from fog.records.loggers import MetricLogger, open_loggers
 from fog.records.run_directory import RunDirectory
 from fog.records.tables import CsvTable
 from fog.settings.config import Config
@@ -44,7 +44,7 @@ class Recorder:
 
         Args:
             directory: the run's directory.
-            config: decides which mirrors are kept.
+            config: decides which loggers are kept.
             env_step: 0, or the step of the checkpoint that is resumed.
             ledger: knows what that checkpoint continues; everything else is forgotten.
         """
@@ -55,7 +55,7 @@ class Recorder:
         self._events = CsvTable(directory.events_path, EVENTS, ledger)
         # Its columns are known with the first row: they depend on the agent and the probes.
         self._train: CsvTable | None = None
-        self._mirrors: list[Mirror] = open_mirrors(directory, config, env_step)
+        self._loggers: list[MetricLogger] = open_loggers(directory, config, env_step)
 
     def evaluation(self, env_step: int, first_episode: int, scores: list[EpisodeScore]) -> None:
         """Write one row for each evaluation episode."""
@@ -90,13 +90,13 @@ class Recorder:
         self._events.append({"env_step": env_step, "event": event, **details})
 
     def _mirror(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
-        for mirror in self._mirrors:
+        for mirror in self._loggers:
             mirror.log(section, env_step, values)
 
     def close(self) -> None:
-        """Close the tables and mirrors."""
+        """Close the tables and loggers."""
         for table in (self._evals, self._events, self._train):
             if table is not None:
                 table.close()
-        for mirror in self._mirrors:
+        for mirror in self._loggers:
             mirror.close()

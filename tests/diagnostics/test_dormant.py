@@ -15,8 +15,8 @@ from diagnostics.metrics.dormancy import (
     lasting_layers,
     persistence,
 )
-from diagnostics.studies.ablations import dormancy, dormancy_at_expansions
 from diagnostics.studies.page import MissingDataError
+from diagnostics.studies.shared.dormancy import dormancy, dormancy_at_expansions
 
 
 def row(phase, gradient, layer="stem", member=0, step=10):

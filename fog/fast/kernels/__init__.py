@@ -1,6 +1,6 @@
 """Matrix products of our own for the CPU, as operations that torch's compiler knows.
 
-`torch.ops.fog.dense`, `.back`, `.weight_gradients` and `.picked_back` exist once `load` has said
+`torch.ops.fog.dense`, `.back`, `.weight_gradients` and `.back_one_twin` exist once `load` has said
 yes. `fog.fast.products` calls them and says what each computes.
 """
 
@@ -51,7 +51,7 @@ _ARGUMENTS = {
     "dense": (_TENSOR, _TENSOR, _TENSOR, "int32_t", _ADDRESS),
     "back": (_TENSOR, _TENSOR, _ADDRESS, _ADDRESS),
     "weight_gradients": (_TENSOR, _TENSOR, _ADDRESS, _ADDRESS),
-    "picked_back": (_TENSOR, _TENSOR, _TENSOR, _ADDRESS, _ADDRESS),
+    "back_one_twin": (_TENSOR, _TENSOR, _TENSOR, _ADDRESS, _ADDRESS),
 }
 
 
@@ -79,5 +79,5 @@ _SHAPES: dict[str, Callable[..., Any]] = {
     "dense": _dense,
     "back": _back,
     "weight_gradients": _weight_gradients,
-    "picked_back": _picked_back,
+    "back_one_twin": _picked_back,
 }

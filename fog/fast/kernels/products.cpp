@@ -122,7 +122,7 @@ void weight_gradients(AtenTensorHandle inputs, AtenTensorHandle gradient, AtenTe
   multiply(std::move(products));
 }
 
-void picked_back(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorHandle pick,
+void back_one_twin(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorHandle pick,
                  AtenTensorHandle* gate, AtenTensorHandle* output) {
   const Stack g(gradient), w(weight);
   int64_t count;
@@ -133,7 +133,7 @@ void picked_back(AtenTensorHandle gradient, AtenTensorHandle weight, AtenTensorH
   TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(pick, &picks));
   check(g.columns == w.columns && g.members == 1 && w.members == 2 && count == g.rows &&
             type == aoti_torch_dtype_bool(),
-        "fog::picked_back: sizes");
+        "fog::back_one_twin: sizes");
   float* result = make(0, g.rows, w.rows, output);
   const float* gates = gate ? gate_of(*gate, 2, g.rows, w.rows) : nullptr;
   std::vector<int64_t> rows[2];
@@ -194,7 +194,7 @@ std::tuple<Tensor, Tensor> weight_gradients_op(const Tensor& inputs, const Tenso
 Tensor picked_back_op(const Tensor& gradient, const Tensor& weight, const Tensor& pick,
                       std::optional<Tensor> gate) {
   AtenTensorHandle output, gates = gate ? gate->get() : nullptr;
-  picked_back(gradient.get(), weight.get(), pick.get(), gate ? &gates : nullptr, &output);
+  back_one_twin(gradient.get(), weight.get(), pick.get(), gate ? &gates : nullptr, &output);
   return Tensor(output);
 }
 
@@ -220,7 +220,7 @@ AOTITorchError aoti_torch_cpu_weight_gradients(AtenTensorHandle inputs, AtenTens
 AOTITorchError aoti_torch_cpu_picked_back(AtenTensorHandle gradient, AtenTensorHandle weight,
                                           AtenTensorHandle pick, AtenTensorHandle* gate,
                                           AtenTensorHandle* output) {
-  return guarded([&] { picked_back(gradient, weight, pick, gate, output); });
+  return guarded([&] { back_one_twin(gradient, weight, pick, gate, output); });
 }
 }
 
@@ -228,12 +228,12 @@ STABLE_TORCH_LIBRARY_FRAGMENT(fog, library) {
   library.def("dense(Tensor inputs, Tensor weight, Tensor bias, bool relu) -> Tensor");
   library.def("back(Tensor gradient, Tensor weight, Tensor? gate) -> Tensor");
   library.def("weight_gradients(Tensor inputs, Tensor gradient) -> (Tensor, Tensor)");
-  library.def("picked_back(Tensor gradient, Tensor weight, Tensor pick, Tensor? gate) -> Tensor");
+  library.def("back_one_twin(Tensor gradient, Tensor weight, Tensor pick, Tensor? gate) -> Tensor");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(fog, CPU, library) {
   library.impl("dense", TORCH_BOX(&dense_op));
   library.impl("back", TORCH_BOX(&back_op));
   library.impl("weight_gradients", TORCH_BOX(&weight_gradients_op));
-  library.impl("picked_back", TORCH_BOX(&picked_back_op));
+  library.impl("back_one_twin", TORCH_BOX(&picked_back_op));
 }

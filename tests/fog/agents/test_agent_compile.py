@@ -27,7 +27,7 @@ def test_traced_graph_equals_eager(form):
     """The whole update traces as one graph; run by torch's own kernels, so no C++ is compiled."""
     shallow = {"initial_depth": 1, "maximal_depth": 1, "expansion_updates": ()}
     agent = make_agent("fog", bc_weight=0.5, **shallow)
-    hyper = replace(agent.hyper, picks=form == "fast, one twin")
+    hyper = replace(agent.hyper, one_twin=form == "fast, one twin")
     update_ = agent.backend.family.update_ if form == "plain" else agent.backend.update_
     traced = torch.compile(update_, fullgraph=True, dynamic=False, backend="aot_eager")
     eager_state, state = agent._state, clone_state(agent._state)
@@ -48,7 +48,7 @@ def test_compiled_equals_eager_across_expansion_and_reset(variant, picks):
     settings = {"expansion_updates": (60,), "bc_wait_updates": 30, "bc_weight": 0.1}
     agents = [make_agent(variant, compiled=flag, **settings) for flag in (False, True)]
     for agent in agents:
-        agent.hyper = replace(agent.hyper, picks=picks)
+        agent.hyper = replace(agent.hyper, one_twin=picks)
         agent.update(make_batch(60))
         agent.expand()
         agent.update(make_batch(70, seed=1))

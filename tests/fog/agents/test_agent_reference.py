@@ -12,7 +12,7 @@ import torch
 
 from fog.agent import Batch
 from fog.algorithms.state import flatten
-from fog.fast import kernels, picks_twin, serves
+from fog.fast import kernels, one_twin_pays, serves
 from fog.fast.update import update_
 from fog.settings.variants import VARIANTS
 from tests.fog.agents.agent_helpers import ACT, SIZE, doubled, make_agent, make_batch, one
@@ -64,7 +64,7 @@ def update_of(agent, form):
     """One of the three forms of an update, as a function of (state, batch, noise, flag)."""
     if form == "plain":
         return partial(agent.backend.family.update_, hyper=agent.hyper)
-    return partial(update_, hyper=replace(agent.hyper, picks=form == "fast, one twin"))
+    return partial(update_, hyper=replace(agent.hyper, one_twin=form == "fast, one twin"))
 
 
 def step(state, reference, update, index, bc_active=True):
@@ -181,7 +181,7 @@ def test_two_hundred_updates_with_our_kernels(case):
                 agent.reset()
         batch, noise = one(make_batch(seed=index)), torch.randn(2, SIZE, ACT, generator=g)
         for agent, native in zip(agents, (True, False), strict=True):
-            hyper = replace(agent.hyper, native=native, picks=native and picks)
+            hyper = replace(agent.hyper, native=native, one_twin=native and picks)
             update_(agent._state, batch, noise, torch.tensor(index % 130 > 30), hyper)
     right = dict(flatten(agents[1]._state))
     for name, tensor in flatten(agents[0]._state):
@@ -194,17 +194,19 @@ def test_wide_critics_pick_where_there_is_a_minimum():
         for width in (64, 256)
         for pessimism in (0.0, 1.0)
     }
-    assert [key for key, agent in agents.items() if agent.hyper.picks] == [(256, 1.0)]
-    assert [key for key, agent in agents.items() if picks_twin(agent.config)] == [(256, 1.0)]
+    assert [key for key, agent in agents.items() if agent.hyper.one_twin] == [(256, 1.0)]
+    assert [key for key, agent in agents.items() if one_twin_pays(agent.config)] == [(256, 1.0)]
 
 
 @needs_compiler
 def test_compiled_updates_take_our_kernels():
     eager, compiled = (make_agent("sac", compiled=flag) for flag in (False, True))
-    assert not eager.hyper.native and not eager.hyper.picks and not eager.backend.compiler_options
-    assert compiled.hyper.native and compiled.hyper.picks and compiled.backend.compiler_options
+    assert (
+        not eager.hyper.native and not eager.hyper.one_twin and not eager.backend.compiler_options
+    )
+    assert compiled.hyper.native and compiled.hyper.one_twin and compiled.backend.compiler_options
     mean = make_agent("sac", compiled=True, pessimism=0.0).hyper
-    assert mean.native and not mean.picks
+    assert mean.native and not mean.one_twin
 
 
 def test_the_fast_update_serves_the_cpu_in_single_precision():

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fog.agent import build_agent
 from fog.cost.flops import TERMS, loss_flops, total_flops, update_flops
-from fog.fast import picks_twin
+from fog.fast import one_twin_pays
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 from fog.settings.config import Config
@@ -59,8 +59,8 @@ def test_a_wide_update_that_picks_is_counted_exactly(backbone: str) -> None:
     agent = build_agent(config, OBS, ACT)
     with FlopCounterMode(display=False) as counter:
         agent.update(_batch(1, BATCH))
-    assert picks_twin(config)
-    assert counter.get_total_flops() == total_flops(agent.spec, 2, BATCH, picks=True)
+    assert one_twin_pays(config)
+    assert counter.get_total_flops() == total_flops(agent.spec, 2, BATCH, one_twin=True)
 
 
 @pytest.mark.parametrize("backbone", ["sac", "obac"])

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-import fog
+import fog.probing.dispatch
+import fog.probing.registry
 from fog.cost.probes import outline, probe_costs, unpriced
 from fog.cost.work import work_of
 from fog.events import Probe, ProbeCost

@@ -42,7 +42,7 @@ MISTAKES = [
     ("sweep --tasks Ant-v4 --probes dormncy", "did you mean 'dormancy'"),
     ("sweep --tasks Ant-v4 --engine lokal", "unknown engine 'lokal': did you mean 'local'"),
     ("sweep --plan nowhere.yaml", "cannot read plan nowhere.yaml: No such file"),
-    ("sweep --plan motivatin", "unknown plan 'motivatin': did you mean 'motivating'"),
+    ("sweep --plan motivatin", "unknown plan 'motivatin': did you mean 'motivating_example'"),
     ("sweep --plan motivating_example --tasks Ant-v4", "Ant-v4 is not in"),
     ("sweep --tasks Ant-v4 --out /dev/null/runs", "cannot write into /dev/null/runs: Not a dir"),
 ]

@@ -59,20 +59,20 @@ def test_a_job_can_be_sent_elsewhere(tmp_path: Path) -> None:
 
 
 def test_progress_counts_whole_rows_only(tmp_path: Path) -> None:
-    assert progress.read(tmp_path) == progress.Counters()
+    assert progress.read(tmp_path) == progress.Progress()
     train, evals = tmp_path / "train.csv", tmp_path / "evals.csv"
     train.write_text("env_step,updates,steps_per_second\n")
-    assert progress.read(tmp_path) == progress.Counters()
+    assert progress.read(tmp_path) == progress.Progress()
     train.write_text("env_step,updates,steps_per_second\n50,10,8.5\n100,60,9.5\n150,1")
     evals.write_text("env_step,return,length\n50,1.0,3\n100,2.0,3\n100,4.0,3\n")
-    assert progress.read(tmp_path) == progress.Counters(100, 9.5, 3.0)
+    assert progress.read(tmp_path) == progress.Progress(100, 9.5, 3.0)
 
 
 def test_progress_reads_the_end_of_a_long_table(tmp_path: Path) -> None:
     rows = [f"{step},{step * 10},{step / 7!r}" for step in range(1, 200_000, 7)]
     (tmp_path / "train.csv").write_text("\n".join(["env_step,updates,steps_per_second", *rows, ""]))
     last = rows[-1].split(",")
-    assert progress.read(tmp_path) == progress.Counters(int(last[0]), float(last[2]))
+    assert progress.read(tmp_path) == progress.Progress(int(last[0]), float(last[2]))
 
 
 def test_the_newest_checkpoint(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 from fog.cli.sweepreport import roughly, spans
 from fog.sweep.entry import Entry, Tally
 from fog.sweep.plan import Block, Plan
-from fog.sweep.progress import Counters
+from fog.sweep.progress import Progress
 from fog.sweep.table import draw
 from fog.sweep.view import Lines, duration, overall
 
@@ -19,8 +19,8 @@ def entries(seeds: int = 12) -> list[Entry]:
     tasks = ("humanoid-walk", "mw-pick-out-of-hole")
     block = Block(tasks, ("sac", "expanded-sac"), tuple(range(seeds)))
     found = [Entry(job) for job in Plan("x", (block,)).jobs({})]
-    found[0].state, found[0].progress = "finished", Counters(1_000_000, 80.0, 912.3)
-    found[1].state, found[1].progress = "running", Counters(250_000, 100.0, -1234.5)
+    found[0].state, found[0].progress = "finished", Progress(1_000_000, 80.0, 912.3)
+    found[1].state, found[1].progress = "running", Progress(250_000, 100.0, -1234.5)
     found[2].state, found[2].reason = "failed", "no such luck"
     return found
 
