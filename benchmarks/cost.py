@@ -18,18 +18,18 @@ import torch
 from cost_measured import SHAPES, compiled, paper, verify
 from torch.utils.flop_counter import FlopCounterMode
 
-from fog import machine
-from fog.agents import Batch, build_agent
-from fog.agents.rule import picks
+from fog.agent import Batch, build_agent
 from fog.cost import Estimate, RunCost, estimate
 from fog.cost.assumptions import COMPILE_SECONDS, COMPILED
 from fog.cost.dimensions import dimensions
 from fog.cost.flops import TERMS, total_flops, update_flops
 from fog.cost.work import work_of
+from fog.fast import one_twin_pays
 from fog.records.sizes import NetworkSpec
 from fog.sweep import planfile
 from fog.sweep.job import Job
 from fog.sweep.view import duration
+from fog.system import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 PEAKS = (20e12, 100e12, 300e12)
@@ -69,7 +69,7 @@ def flops_section() -> str:
             row = [variant, str(depth)]
             for task in TASKS:
                 spec = NetworkSpec.from_settings(config.flat(), *dimensions(task))
-                ours = total_flops(spec, depth, config.agent.batch_size, picks(config))
+                ours = total_flops(spec, depth, config.agent.batch_size, one_twin_pays(config))
                 torchs = counted_by_torch(spec, variant, depth, task)
                 row += [f"{ours / 1e9:.3f}", f"{torchs / 1e9:.3f}{'' if ours == torchs else ' !'}"]
             rows.append(row)
@@ -82,7 +82,7 @@ def terms_section() -> str:
     """Where the FLOPs of FoG's largest update go."""
     config = paper("fog", TASKS[0])
     spec = NetworkSpec.from_settings(config.flat(), *dimensions(TASKS[0]))
-    counted = update_flops(spec, 4, config.agent.batch_size, picks(config))
+    counted = update_flops(spec, 4, config.agent.batch_size, one_twin_pays(config))
     whole = sum(counted.values())
     return table(
         ["term", "why", "GFLOP", "share"],

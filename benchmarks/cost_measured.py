@@ -18,14 +18,14 @@ from pathlib import Path
 
 import torch
 
-from fog.agents import Batch, build_agent
-from fog.config import Config
+from fog.agent import Batch, build_agent
 from fog.cost import estimate
 from fog.cost.peak import peak_bytes
-from fog.device import prepare
+from fog.settings.config import Config
+from fog.settings.variants import resolve
 from fog.sweep.job import Job
 from fog.sweep.process import environment
-from fog.variants import resolve
+from fog.training.device import prepare
 
 OBS, ACT, BATCH = 24, 6, 256
 POLL = 0.05

@@ -31,20 +31,21 @@ import numpy as np
 import torch
 
 import fog
-import fog.subject
+import fog.probing.observed
 from diagnostics.probes.critic_loss import CriticLoss
 from diagnostics.probes.sample_counts import SampleCounts
-from fog import probing, seeding
-from fog.agents import Agent, build_agent
-from fog.config import Config
-from fog.device import prepare
+from fog import seeding
+from fog.agent import Agent, build_agent
 from fog.events import Episode, Probe, Update
-from fog.probing import Probes, Progress
-from fog.progress import Silent
+from fog.probing import dispatch, registry
+from fog.probing.dispatch import Counters, Probes
+from fog.probing.observed import ObservedFogAgent, facts_of
+from fog.records.run_directory import RunDirectory
 from fog.replay import Replay, make_sampler
-from fog.rundir import RunDirectory
-from fog.subject import AgentSubject, facts_of
-from fog.trainer import Trainer
+from fog.settings.config import Config
+from fog.training.console import Silent
+from fog.training.device import prepare
+from fog.training.trainer import Trainer
 
 OBS, ACT = 24, 6
 PAPER = ("critic_loss", "dormancy", "sample_counts", "features")
@@ -114,10 +115,10 @@ def products(arguments: argparse.Namespace) -> None:
     settings: dict[str, Any] = {"width": arguments.width} if arguments.width else {}
     config = fog.resolve("cartpole-swingup", arguments.variant, **settings)
     agent = build_agent(config, OBS, ACT, "cpu", arguments.compile == "on")
-    replay, subject = filled_replay(arguments.rows), AgentSubject(agent)
+    replay, observed = filled_replay(arguments.rows), ObservedFogAgent(agent)
     # A short benchmark of a wide network must take the path that a full buffer takes.
-    fog.subject._WORTH_COMPILING = 0
-    chunk, losses = subject.bulk_losses(arguments.rows)
+    fog.probing.observed._WORTH_COMPILING = 0
+    chunk, losses = observed.bulk_losses(arguments.rows)
     ids, batch = next(replay.chunks(chunk))
     began = time.process_time()
     losses(batch, torch.randn(len(ids), ACT))
@@ -126,9 +127,9 @@ def products(arguments: argparse.Namespace) -> None:
     pieces = -(-arguments.rows // chunk)
     ratios = []
     with tempfile.TemporaryDirectory() as home:
-        progress = Progress(arguments.rows)
+        progress = Counters(arguments.rows)
         facts = facts_of(config)
-        probes = Probes([CriticLoss()], facts, progress, subject, replay, Path(home))
+        probes = Probes([CriticLoss()], facts, progress, observed, replay, Path(home))
         added = 0.0
         for turn in range(arguments.rounds):
             began = time.process_time()
@@ -140,7 +141,7 @@ def products(arguments: argparse.Namespace) -> None:
             probe = time.process_time() - began
             ratios.append(probe / bare)
             print(f"round {turn}: products {bare:.1f} s, probe {probe:.1f} s, {ratios[-1]:.2f}")
-        counts = Probes([SampleCounts()], facts, progress, subject, replay, Path(home))
+        counts = Probes([SampleCounts()], facts, progress, observed, replay, Path(home))
         began = time.process_time()
         counts_added = memory_added(counts.window)
         counting = time.process_time() - began
@@ -162,7 +163,7 @@ def share(arguments: argparse.Namespace) -> None:
     comes more often than in a whole one: the share is too large rather than too small.
     """
     # The probes' own clocks must tell the same time as ours.
-    vars(probing)["time"] = SimpleNamespace(perf_counter=time.process_time)
+    vars(dispatch)["time"] = SimpleNamespace(perf_counter=time.process_time)
     with tempfile.TemporaryDirectory() as home:
         paper = fog.resolve(arguments.task, arguments.variant, arguments.scale)
         first = paper.run.warmup_steps + 2 * paper.run.window_steps // 20
@@ -176,7 +177,7 @@ def share(arguments: argparse.Namespace) -> None:
             eval_every=steps,
             eval_episodes=1,
         )
-        names = PAPER if arguments.probes == "paper" else tuple(probing.usual())
+        names = PAPER if arguments.probes == "paper" else tuple(registry.usual())
         runs = [_trainer(base, home, "bare", ()), _trainer(base, home, "probed", names)]
         spent = runs[1].probes.seconds
         seconds = np.zeros((2, 20))
@@ -209,13 +210,13 @@ def paper(arguments: argparse.Namespace) -> None:
     settings: dict[str, Any] = {"width": arguments.width} if arguments.width else {}
     config = fog.resolve("humanoid-walk", arguments.variant, **settings)
     agent = build_agent(config, OBS, ACT, "cpu", False)
-    replay, progress = filled_replay(arguments.rows), Progress()
+    replay, progress = filled_replay(arguments.rows), Counters()
     # As many windows in the rows that are there as in the paper's buffer.
     facts = replace(
         facts_of(config),
         window_steps=arguments.rows * config.run.window_steps // config.replay.capacity,
     )
-    made = {probe.name: probe for probe in probing.load([*probing.usual(), *arguments.named])}
+    made = {probe.name: probe for probe in registry.load([*registry.usual(), *arguments.named])}
     parts = {
         (name, hook): often
         for name, probe in made.items()
@@ -227,7 +228,7 @@ def paper(arguments: argparse.Namespace) -> None:
     episodes = _episodes(config.run.eval_episodes)
     with tempfile.TemporaryDirectory() as home:
         each = {
-            name: Probes([probe], facts, progress, AgentSubject(agent), replay, Path(home))
+            name: Probes([probe], facts, progress, ObservedFogAgent(agent), replay, Path(home))
             for name, probe in made.items()
         }
         for probes in each.values():
@@ -300,7 +301,7 @@ def _shares(spent: dict[str, float], training: float) -> None:
     """Each probe's share of training, and the two sums that have limits."""
     for name, seconds in sorted(spent.items(), key=lambda item: -item[1]):
         print(f"  {name:16s} {seconds:9.3f} s {seconds / training:8.3%}")
-    usual = sum(spent.get(name, 0.0) for name in probing.usual())
+    usual = sum(spent.get(name, 0.0) for name in registry.usual())
     four = sum(spent.get(name, 0.0) for name in PAPER)
     print(f"the paper's four: {four / training:.2%} of training (limit 1 %)")
     print(f"all but the optional: {usual / training:.2%} of training (limit 8 %)")

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import speed_parts
 from speed_report import Part, circumstances, markdown, plain
+from speed_rounds import Pace, say
 from speed_scaling import draw, scaling
-from speed_turns import Pace, say
 
 PARTS = ("updates", "products", "endtoend", "pairs", "scaling")
 SIZES = ((67, 21), (17, 6))

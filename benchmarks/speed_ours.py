@@ -14,14 +14,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import fog
-from fog.agents import Agent, build_agent
-from fog.config import Config
-from fog.device import keep_memory
-from fog.progress import Silent
+from fog.agent import Agent, build_agent
+from fog.fast import FastHyperparameters
+from fog.records.run_directory import RunDirectory
 from fog.replay import Batch, Replay, make_sampler
-from fog.rundir import RunDirectory
 from fog.seeding import generator
-from fog.trainer import Trainer
+from fog.settings.config import Config
+from fog.training.console import Silent
+from fog.training.device import keep_memory
+from fog.training.trainer import Trainer
 
 PLAIN: dict[str, Any] = {
     "critic_layer_norm": False,
@@ -145,7 +146,9 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
     """
     agent, batch = newborn(contender, compiled=False), _one_batch(contender)
     # The compiled update's products, by torch's operations.
-    agent.rule = replace(agent.rule, picks=agent.rule.compiled_for(agent.device).picks)
+    compiled = newborn(contender, compiled=True).hyper
+    assert isinstance(compiled, FastHyperparameters)
+    agent.hyper = replace(compiled, native=False)
     with Recorder(lambda func: func in _ADDED or func in _BARE) as recorded:
         agent.update(batch)
     products = [
@@ -171,7 +174,7 @@ def bare_products(contender: Contender) -> tuple[Work, int]:
 def bare_kernels(contender: Contender) -> Work:
     """The calls of our kernels that one update makes, and nothing else."""
     agent, batch = newborn(contender, compiled=False), _one_batch(contender)
-    agent.rule = agent.rule.compiled_for(agent.device)
+    agent.hyper = newborn(contender, compiled=True).hyper
     with Recorder(lambda func: func.namespace == "fog") as recorded:
         agent.update(batch)
     if not recorded.found:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from speed_report import Part, Requirement, missing_notes, required, seconds, table
-from speed_turns import Measured, Pace, amount_for, cores, interleave, say, start
+from speed_rounds import Measured, Pace, amount_for, cores, interleave, say, start
 from speed_workers import Contender
 
 CLEANRL_WIDTH = 256

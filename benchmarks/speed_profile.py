@@ -15,10 +15,10 @@ from speed_ours import updates
 from speed_workers import Contender
 from torch.profiler import ProfilerActivity, profile
 
-from fog.device import prepare
+from fog.training.device import prepare
 
 CALLING = ("CompiledFxGraph", "TorchDynamo", "Torch-Compiled", "AOTDispatcher", "Pregraph")
-KERNELS = ("dense", "back", "weight_gradients", "picked_back")
+KERNELS = ("dense", "back", "weight_gradients", "back_one_twin")
 GROUPS = ("matrix products", "optimiser kernels", "other kernels", "calling", "draw, noise, rest")
 
 

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from speed_turns import Measured
+from speed_rounds import Measured
 
-from fog.machine import git_commit, hardware
+from fog.system.machine import git_commit, hardware
 
 PACKAGES = ("fog-diagnostics", "torch", "numpy", "stable-baselines3", "sbx-rl", "jax", "gymnasium")
 QUIET = 0.5

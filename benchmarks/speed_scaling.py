@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from speed_parts import Options
 from speed_report import Part, seconds, table
-from speed_turns import interleave, say
+from speed_rounds import interleave, say
 from speed_workers import Contender
 
 WIDTHS = (64, 128, 256, 512)

@@ -4,7 +4,7 @@
 
 Prints "ready" and what it has to tell as JSON once it has warmed up (compiled). Then, for each line
 `N` on its input, it makes N updates (or steps) and answers with wall and processor seconds. Started
-by `speed_turns`; one line of input and output each, so it can also be tried by hand.
+by `speed_rounds`; one line of input and output each, so it can also be tried by hand.
 """
 
 from __future__ import annotations

@@ -11,15 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from diagnostics.runs import Runs as Runs
-    from diagnostics.runs import load as load
+    from diagnostics.runs.load import Runs as Runs
+    from diagnostics.runs.load import load as load
 
 __all__ = ["Runs", "load"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from diagnostics import runs
+        from diagnostics.runs import load as runs
 
         return getattr(runs, name)
     raise AttributeError(f"module 'diagnostics' has no attribute {name!r}")

@@ -21,7 +21,7 @@ import pandas as pd
 from stable_baselines3 import SAC
 
 from diagnostics.adapters.sb3 import ProbeCallback
-from diagnostics.primacy import column_indices
+from diagnostics.metrics.primacy import column_indices
 
 
 def train(steps: int, out: Path, seed: int) -> pd.DataFrame:

@@ -13,22 +13,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fog.config import Config as Config
     from fog.errors import UserError as UserError
-    from fog.loading import load_agent as load_agent
-    from fog.training import Run as Run
-    from fog.training import train as train
-    from fog.variants import resolve as resolve
+    from fog.settings.config import Config as Config
+    from fog.settings.variants import resolve as resolve
+    from fog.training.loading import load_agent as load_agent
+    from fog.training.run import Run as Run
+    from fog.training.run import train as train
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Config": "fog.config",
-    "Run": "fog.training",
+    "Config": "fog.settings.config",
+    "Run": "fog.training.run",
     "UserError": "fog.errors",
-    "load_agent": "fog.loading",
-    "resolve": "fog.variants",
-    "train": "fog.training",
+    "load_agent": "fog.training.loading",
+    "resolve": "fog.settings.variants",
+    "train": "fog.training.run",
 }
 __all__ = ["Config", "Run", "UserError", "__version__", "load_agent", "resolve", "train"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from fog.variants import VARIANTS
+from fog.settings.variants import VARIANTS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 def test_extending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (DOCS / "extending.md").read_text()
     blocks = BLOCK.findall(text)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
     try:

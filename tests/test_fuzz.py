@@ -22,9 +22,9 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from fog.cli import main
-from fog.config import GROUPS, Config
-from fog.configfile import to_yaml
-from fog.text import LINE, plain
+from fog.settings.config import GROUPS, Config
+from fog.settings.config_file import to_yaml
+from fog.system.text import LINE, plain
 from tests.training import tiny
 
 FIXTURE = Path(__file__).parent / "fixtures" / "runs" / "cartpole-swingup"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from diagnostics import privacy
+from diagnostics.runs import privacy
 
 ROOT = Path(__file__).parents[1]
 HOMES = ("results", "tests/fixtures/runs", "figures")

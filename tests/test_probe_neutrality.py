@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import fog
-from fog import probing
 from fog.events import Probe, Update, View
+from fog.probing import registry
 from tests.training import assert_same_run, newest, tiny
 
 TABLES = {
@@ -68,7 +68,7 @@ def test_a_probed_run_is_the_same_run(pair: tuple[Path, Path]) -> None:
 def test_seconds_per_probe_are_logged(pair: tuple[Path, Path]) -> None:
     rows = pd.read_csv(pair[1] / "train.csv")
     spent = rows.filter(like="probe_seconds.").iloc[-1]
-    assert set(spent.index) == {f"probe_seconds.{name}" for name in probing.available()}
+    assert set(spent.index) == {f"probe_seconds.{name}" for name in registry.available()}
     assert (spent > 0).all()
 
 
@@ -116,7 +116,7 @@ class DrawsFromTheAgent(Probe):
         if view.updates == 50:
             import torch
 
-            torch.rand(1, generator=view.subject._agent._noise)
+            torch.rand(1, generator=view.agent._agent._noise)
 
 
 class WritesAParameter(Probe):
@@ -126,7 +126,7 @@ class WritesAParameter(Probe):
 
     def on_update(self, view: View, event: Update) -> None:
         if view.updates == 50:
-            view.subject.parameters("online")["stem.weight"].mul_(1 + 1e-6)
+            view.agent.parameters("online")["stem.weight"].mul_(1 + 1e-6)
 
 
 class DrawsFromTheReplay(Probe):
@@ -149,7 +149,7 @@ def short(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("cls", [Idle, DrawsFromTheAgent, WritesAParameter, DrawsFromTheReplay])
 def test_the_comparison_catches_a_probe_that_touches(tmp_path, monkeypatch, short, cls) -> None:
-    monkeypatch.setattr("fog.subject.load", lambda _: [cls()])
+    monkeypatch.setattr("fog.probing.observed.load", lambda _: [cls()])
     touched = fog.train(tiny(tmp_path, "sac", **SHORT)).directory
     if cls is Idle:
         assert_same_run(short, touched)

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 import diagnostics
-from diagnostics.claims import CLAIMS
-from diagnostics.evidence import evidence, verdict
-from diagnostics.runs import Runs
+from diagnostics.runs.load import Runs
+from diagnostics.studies.study import paper_claims
+from diagnostics.studies.verdicts import judge, verdict
 from fog.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ def runs() -> Runs:
 
 @pytest.fixture(scope="module")
 def table(runs: Runs) -> pd.DataFrame:
-    return evidence(runs)
+    return judge(runs, paper_claims())
 
 
 @pytest.mark.parametrize("plan", sorted(MINIATURE.glob("*.yaml")), ids=lambda path: path.stem)
@@ -79,7 +79,7 @@ def test_resets_expansions_and_windows_happen_several_times(runs: Runs) -> None:
 def test_the_results_page_has_the_verdicts_of_the_runs(table: pd.DataFrame) -> None:
     page = (ROOT / "docs" / "results.md").read_text()
     readme = (ROOT / "README.md").read_text()
-    for claim in CLAIMS:
+    for claim in paper_claims():
         word = verdict(table[table["claim"] == claim.name])
         assert f"## {claim.name[0].upper()}{claim.name[1:]}: {word}\n" in page, claim.name
         assert re.search(rf"\| {re.escape(claim.name)}[^|]*\| {word} \|", readme, re.I), claim.name

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fog import checkpoint
-from fog.config import Config
-from fog.variants import resolve
+from fog.records import checkpoint
+from fog.settings.config import Config
+from fog.settings.variants import resolve
 
 TINY: dict[str, Any] = {
     "steps": 300,

@@ -1,4 +1,4 @@
-"""Any critic made of torch modules as a subject of the probe protocol."""
+"""Any critic made of torch modules as a agent of the probe protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from diagnostics.adapters.taps import feature_tap, hidden_taps, require_deterministic
 from fog.errors import UserError
-from fog.events import Hidden, Loss, LossFunction, Subject, Transitions
+from fog.events import Hidden, Loss, LossFunction, ObservedAgent, Transitions
 from fog.networks import squashed_log_density
 
 Targets: TypeAlias = Callable[[Transitions, Tensor], Tensor]
@@ -57,7 +57,7 @@ def reinitialise(module: nn.Module) -> None:
         if reset is None:
             raise UserError(
                 f"{name or 'the critic'} ({type(part).__name__}) has no reset_parameters: pass "
-                "`init` to ModuleSubject, or leave warmstart out"
+                "`init` to ObservedModules, or leave warmstart out"
             )
         reset()
 
@@ -67,8 +67,8 @@ def joined(obs: Tensor, action: Tensor) -> tuple[Tensor, ...]:
     return (torch.cat([obs, action], dim=-1),)
 
 
-class ModuleSubject:
-    """A critic of one or several modules of equal shape; see `fog.events.Subject`.
+class ObservedModules:
+    """A critic of one or several modules of equal shape; see `fog.events.ObservedAgent`.
 
     Args:
         members: the critic's modules, the twins, say; each maps `inputs(obs, action)` to (B,) or
@@ -98,7 +98,7 @@ class ModuleSubject:
         loss: Callable[[Tensor, Tensor], Tensor] = squared_error,
         inputs: Callable[[Tensor, Tensor], tuple[Tensor, ...]] = joined,
         rows: int = 1024,
-        update: Callable[[Transitions, Tensor], Subject] | None = None,
+        update: Callable[[Transitions, Tensor], ObservedAgent] | None = None,
         critic_lr: Callable[[], float] = lambda: 3e-4,
         init: Callable[[nn.Module], object] | None = None,
     ) -> None:
@@ -117,27 +117,27 @@ class ModuleSubject:
 
     @property
     def device(self) -> torch.device:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return next(self._members[0].parameters()).device
 
     @torch.no_grad()
     def losses(self, batch: Transitions, noise: Tensor) -> dict[str, Loss]:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         target = self._target(batch, noise)
         return {"online": Loss(self._loss(self._values(batch), target), target)}
 
     def bulk_losses(self, total: int) -> tuple[int, LossFunction]:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._rows, self.losses
 
     @torch.no_grad()
     def q_values(self, critic: str, obs: Tensor, action: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._stack([member(*self._inputs(obs, action)) for member in self._checked()])
 
     @torch.no_grad()
     def features(self, network: str, obs: Tensor, action: Tensor) -> Tensor:
-        """See `Subject`: the input of the last linear layer."""
+        """See `ObservedAgent`: the input of the last linear layer."""
         if network == "actor":
             with feature_tap(self._actor().module) as seen:
                 self._actor().action(obs)
@@ -151,18 +151,18 @@ class ModuleSubject:
 
     @torch.no_grad()
     def action(self, obs: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._actor().action(obs)
 
     @torch.no_grad()
     def policy(self, obs: Tensor) -> tuple[Tensor, Tensor] | None:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         gaussian = self._actor().gaussian
         return None if gaussian is None else gaussian(obs)
 
     @torch.no_grad()
     def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         gaussian = self.policy(obs)
         if gaussian is None:
             return obs.new_full((len(obs),), torch.nan)
@@ -170,12 +170,12 @@ class ModuleSubject:
 
     @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         bonus = self._actor().entropy_bonus
         return obs.new_zeros(len(obs)) if bonus is None else bonus(obs, noise)
 
     def hidden(self, network: str, batch: Transitions, noise: Tensor) -> dict[str, Hidden]:
-        """See `Subject`: activation modules, in order of evaluation.
+        """See `ObservedAgent`: activation modules, in order of evaluation.
 
         Layers whose activation is applied as a function are not seen.
 
@@ -199,7 +199,7 @@ class ModuleSubject:
         }
 
     def parameters(self, network: str) -> dict[str, Tensor]:
-        """See `Subject`: named `<member>.<parameter>`."""
+        """See `ObservedAgent`: named `<member>.<parameter>`."""
         modules = [self._actor().module] if network == "actor" else self._members
         return {
             f"{index}.{name}": tensor.detach()
@@ -208,7 +208,7 @@ class ModuleSubject:
         }
 
     def gradients(self, network: str, batch: Transitions, noise: Tensor) -> dict[str, Tensor]:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         modules = [self._actor().module] if network == "actor" else self._checked()
         leaves = {
             f"{index}.{name}": tensor
@@ -224,7 +224,7 @@ class ModuleSubject:
     def evaluate(
         self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor
     ) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         values = []
         for index, member in enumerate(self._checked()):
             prefix = f"{index}."
@@ -236,20 +236,20 @@ class ModuleSubject:
     def loss(
         self, critic: str, params: Mapping[str, Tensor], batch: Transitions, noise: Tensor
     ) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         target = self._target(batch, noise)
         return self._loss(self.evaluate(critic, params, batch.obs, batch.action), target)
 
-    def updated(self, batch: Transitions, noise: Tensor) -> Subject | None:
-        """See `Subject`: only whoever trains the modules knows how."""
+    def updated(self, batch: Transitions, noise: Tensor) -> ObservedAgent | None:
+        """See `ObservedAgent`: only whoever trains the modules knows how."""
         return None if self._update is None else self._update(batch, noise)
 
     def critic_loss(self, critic: str, values: Tensor, target: Tensor) -> Tensor:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         return self._loss(values, target)
 
     def fresh(self, critic: str, rng: np.random.Generator) -> dict[str, Tensor]:
-        """See `Subject`."""
+        """See `ObservedAgent`."""
         copies = [copy.deepcopy(member).cpu() for member in self._members]
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(int(rng.integers(2**63)))

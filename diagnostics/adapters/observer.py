@@ -15,18 +15,19 @@ from fog.events import (
     Episode,
     Facts,
     Memory,
+    ObservedAgent,
     Phase,
     Probe,
-    Subject,
     Update,
 )
-from fog.probing import Probes, Progress, load
+from fog.probing.dispatch import Counters, Probes
+from fog.probing.registry import load
 
 
 class Observer:
-    """Attaches probes to a subject and its replay, and tells them what happens.
+    """Attaches probes to a agent and its replay, and tells them what happens.
 
-        observer = Observer(subject, memory, facts, "runs/mine/probes", ["critic_loss"])
+        observer = Observer(agent, memory, facts, "runs/mine/probes", ["critic_loss"])
         ...
         observer.advance(env_step, updates, drawn_ids)   # as often as suits the training loop
 
@@ -35,7 +36,7 @@ class Observer:
 
     def __init__(
         self,
-        subject: Subject,
+        agent: ObservedAgent,
         memory: Memory,
         facts: Facts,
         directory: str | Path,
@@ -44,7 +45,7 @@ class Observer:
         """Attach.
 
         Args:
-            subject: the agent.
+            agent: the agent.
             memory: its replay.
             facts: what probes must know of the run.
             directory: where the tables go.
@@ -52,8 +53,8 @@ class Observer:
         """
         made = [probe for probe in probes if isinstance(probe, Probe)]
         made += load(probe for probe in probes if isinstance(probe, str))
-        self.progress = Progress()
-        self.probes = Probes(made, facts, self.progress, subject, memory, Path(directory))
+        self.progress = Counters()
+        self.probes = Probes(made, facts, self.progress, agent, memory, Path(directory))
         self._memory = memory
         self._facts = facts
         self._window = 0

@@ -23,15 +23,15 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import Tensor
 
-from diagnostics.adapters.modules import ModuleSubject, Policy, squared_error
+from diagnostics.adapters.modules import ObservedModules, Policy, squared_error
 from diagnostics.adapters.observer import Observer
 from diagnostics.adapters.sb3_buffer import BufferMemory
 from fog.errors import UserError
 from fog.events import Episode, Facts, Probe, Transitions
 
 
-def subject_of(model: OffPolicyAlgorithm) -> ModuleSubject:
-    """SB3's SAC or TD3 as a subject, with its own targets and losses but the caller's noise.
+def observed_by(model: OffPolicyAlgorithm) -> ObservedModules:
+    """SB3's SAC or TD3 as a agent, with its own targets and losses but the caller's noise.
 
     Raises:
         UserError: another algorithm, a policy that is not an MLP, or gSDE exploration.
@@ -49,14 +49,14 @@ def subject_of(model: OffPolicyAlgorithm) -> ModuleSubject:
         return float(model.critic.optimizer.param_groups[0]["lr"])
 
     if isinstance(model, TD3):
-        return ModuleSubject(
+        return ObservedModules(
             members,
             lambda batch, noise: _td3_target(model, batch, noise),
             act_dim,
             policy=_td3_policy(model),
             critic_lr=critic_lr,
         )
-    return ModuleSubject(
+    return ObservedModules(
         members,
         lambda batch, noise: _sac_target(model, batch, noise),
         act_dim,
@@ -178,7 +178,7 @@ class ProbeCallback(BaseCallback):  # type: ignore[misc]
             sampler="uniform",
         )
         self.observer = Observer(
-            subject_of(model), self._memory, facts, self._directory, self._names
+            observed_by(model), self._memory, facts, self._directory, self._names
         )
         self.observer.start()
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pandas as pd
 
-from diagnostics.claims import CLAIMS, Claim
 from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError
-from diagnostics.evidence import evidence, left_out, verdict
-from diagnostics.priming import PRIMING_CLAIMS
+from diagnostics.studies.claims import Claim
+from diagnostics.studies.study import claims_judged_together
+from diagnostics.studies.verdicts import judge, left_out, verdict
 from fog.cli.parser import Parser, pathname
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
@@ -33,13 +33,13 @@ def command(argv: Sequence[str]) -> int:
     """Print every claim with its evidence and verdict."""
     options = _options(argv)
     with loaded(options.runs) as runs:
-        # The two studies are judged apart: contrasts of one do not make the other's harder.
-        studies = [(claims, evidence(runs, claims)) for claims in (CLAIMS, PRIMING_CLAIMS)]
-    kept = [(claims, rows) for claims, rows in studies if (rows["seeds"] > 0).any()]
+        # Each group apart: contrasts of one do not make the other's harder.
+        groups = [(claims, judge(runs, claims)) for claims in claims_judged_together().values()]
+    kept = [(claims, rows) for claims, rows in groups if (rows["seeds"] > 0).any()]
     if not kept:
         raise AnalysisError(
             f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims are "
-            "about: train the variants of plans/motivating.yaml with `--probes all`"
+            "about: train the variants of plans/motivating_example.yaml with `--probes all`"
         )
     found = pd.concat([rows for _, rows in kept], ignore_index=True)
     parts = [

@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 
-from diagnostics import paper
 from diagnostics.commands.loading import add_grid, loaded, problem_lines
-from diagnostics.compare import SORTABLE, TAU, compare
 from diagnostics.errors import AnalysisError, unknown
-from diagnostics.runs import Runs
+from diagnostics.paper import tables as paper
+from diagnostics.report.compare import SORTABLE, TAU, compare
+from diagnostics.runs.load import Runs
 from fog.cli.parser import Parser, pathname
 from fog.cli.table import render
 

@@ -35,7 +35,7 @@ def command(argv: Sequence[str]) -> int:
     )
     options = parser.parse(argv)
     # Here, because pyarrow takes a second and mistakes in flags should be told before.
-    from diagnostics.export import export
+    from diagnostics.runs.export import export
 
     try:
         done = export(

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from diagnostics.errors import AnalysisError
-from diagnostics.figures import Outcome, execute_all
-from diagnostics.notebooks import Notebook, assign, available, choose
-from diagnostics.rundirs import discover
+from diagnostics.report.execution import Outcome, execute_all
+from diagnostics.report.notebooks import Notebook, assign, available, choose
+from diagnostics.runs.directories import discover
 from fog.cli.parser import Parser, pathname
 
 

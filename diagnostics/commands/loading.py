@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from diagnostics.errors import AnalysisError, RunsWarning
-from diagnostics.runs import Runs, load
-from fog.text import plain
+from diagnostics.runs.load import Runs, load
+from fog.system.text import plain
 
 _MANY = 3
 """Runs with the same problem that are named one by one."""

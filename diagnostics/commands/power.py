@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from diagnostics.claims import CLAIMS, Claim
 from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError, unknown
-from diagnostics.evidence import Sample, samples_of
-from diagnostics.power import MOST_SEEDS, TARGET, Needed, seeds_needed
-from diagnostics.priming import PRIMING_CLAIMS
+from diagnostics.metrics.power import MOST_SEEDS, TARGET, Needed, seeds_needed
+from diagnostics.studies.claims import Claim
+from diagnostics.studies.study import studies
+from diagnostics.studies.verdicts import Sample, samples_of
 from fog.cli.parser import Parser, pathname
 from fog.cli.table import render
 
@@ -32,7 +32,7 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Print how many seeds each contrast of a claim needs."""
     options = _options(argv)
-    claims = {claim.name: claim for claim in (*CLAIMS, *PRIMING_CLAIMS)}
+    claims = {claim.name: claim for study in studies() for claim in study.claims}
     chosen = list(claims.values()) if options.claim is None else [_named(options.claim, claims)]
     with loaded(options.runs) as runs:
         rows = [

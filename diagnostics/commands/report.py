@@ -39,8 +39,8 @@ def command(argv: Sequence[str]) -> int:
     if options.notebooks is not None and not options.notebooks.is_dir():
         raise AnalysisError(f"no folder {options.notebooks}: run `fog figures` first")
     # Here, because pandas and matplotlib take seconds and mistakes should be told before.
-    from diagnostics.report import write
-    from diagnostics.runs import load
+    from diagnostics.report.html import write
+    from diagnostics.runs.load import load
 
     source = ", ".join(map(str, options.runs))
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fog.children import python
+from diagnostics.studies.motivating_example import STUDY
 from fog.cli.parser import Parser, integer, pathname
 from fog.cli.sweepreport import summary
 from fog.errors import UserError
@@ -22,9 +22,8 @@ from fog.sweep.local import LocalEngine, cores
 from fog.sweep.plan import MOST_SEEDS, Block, Plan
 from fog.sweep.sweep import Sweep
 from fog.sweep.view import view
-from fog.text import plain
-
-VARIANTS = ("sac", "sac-reset", "per-sac", "balanced-sac", "expanded-sac")
+from fog.system.children import python
+from fog.system.text import plain
 
 
 def command(argv: Sequence[str]) -> int:
@@ -65,7 +64,7 @@ def jobs_of(argv: Sequence[str]) -> list[Job]:
     options = _parse(argv)
     names = ("width", "window_steps", "eval_every", "eval_episodes")
     settings = {name: getattr(options, name) for name in names}
-    block = Block((options.task,), VARIANTS, tuple(range(options.seeds)))
+    block = Block((options.task,), STUDY.variants, tuple(range(options.seeds)))
     plan = Plan("reproduce", (block,), options.scale)
     return plan.jobs({**settings, "probes": ("all",), "out": str(options.out)})
 

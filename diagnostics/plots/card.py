@@ -92,7 +92,7 @@ def run_inside(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot
     """Six panels over training of what probes saw inside the networks.
 
     Args:
-        table: What `diagnostics.internals.curves_inside` returned.
+        table: What `diagnostics.metrics.internals.curves_inside` returned.
         events: The run's events.
         title: Headline.
     """

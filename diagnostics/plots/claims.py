@@ -28,8 +28,8 @@ def claims_forest(table: pd.DataFrame) -> Plot:
     points right of 1 are reproduced and points left of -1 went the other way.
 
     Args:
-        table: `diagnostics.evidence.evidence`; contrasts without data or with one seed are left
-            out, as are those that do not count.
+        table: `diagnostics.studies.verdicts.judge`; contrasts without data or with one
+            seed are left out, as are those that do not count.
     """
     rows = table[table["counts"].astype(bool) & table["low"].notna()]
     ends = rows[["low", "high"]].astype(float)

@@ -6,8 +6,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from diagnostics.plots import names
+from diagnostics.paper import names
 from diagnostics.plots.layout import crown, panels, seeds_text, small_print, step_label
+from diagnostics.plots.lines import lines
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
@@ -22,7 +23,7 @@ def observed_counts(table: pd.DataFrame, *, title: str) -> Plot:
         title: Headline.
     """
     labels = names.ordered(table["label"])
-    looks = names.lines(labels)
+    looks = lines(labels)
     with styled():
         figure, axes = panels(len(labels), columns=3, width=3.6, height=2.9, sharey=True)
         for k, (panel, label) in enumerate(zip(axes, labels, strict=True)):

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from diagnostics.plots import names
+from diagnostics.paper import names
 from diagnostics.plots.layout import (
     crown,
     log_axis,
@@ -21,6 +21,7 @@ from diagnostics.plots.layout import (
     small_print,
     step_axis,
 )
+from diagnostics.plots.lines import Line, lines
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
@@ -46,7 +47,7 @@ def curves(
     """One panel per task, one line per label.
 
     Args:
-        table: What `diagnostics.curves.mean_curves` returned.
+        table: What `diagnostics.metrics.curves.mean_curves` returned.
         events: `Runs.events` of the same runs; None marks nothing.
         ylabel: Quantity and unit of the y axis.
         title: Headline over the panels.
@@ -57,7 +58,7 @@ def curves(
         remark: Added to the small print.
     """
     tasks = list(dict.fromkeys(table["task"]))
-    looks = names.lines(names.ordered(table["label"]))
+    looks = lines(names.ordered(table["label"]))
     handles: dict[str, Artist] = {
         label: Line2D([], [], color=look.colour, ls=look.stroke, label=look.label)
         for label, look in looks.items()
@@ -102,7 +103,7 @@ def highlighted(
     For more labels than one panel can hold: every variant is seen, and against all others.
     """
     labels = names.ordered(table["label"])
-    looks = names.lines(labels)
+    looks = lines(labels)
     with styled():
         figure, axes = panels(
             len(labels), columns=columns, width=2.9, height=2.4, sharex=True, sharey=True
@@ -112,7 +113,7 @@ def highlighted(
                 rows = table[table["label"] == other]
                 panel.plot(rows["env_step"], rows["mean"], color="#CFCFCF", lw=1.0)
             mark_events(panel, events[events["label"] == label], expansions=False)
-            solid = names.Line(looks[label].label, looks[label].colour, "-")
+            solid = Line(looks[label].label, looks[label].colour, "-")
             _line(panel, table[table["label"] == label], solid)
             panel.set_title(solid.label, fontsize=10)
             panel.set_xlim(left=0)
@@ -134,7 +135,7 @@ def band_text(seeds: Sequence[int]) -> str:
     return _BAND.format(seeds=seeds_text(seeds), single=single)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, look: names.Line, *, band: bool = True) -> None:
+def _line(axes: Axes, rows: pd.DataFrame, look: Line, *, band: bool = True) -> None:
     # A lone evaluation has no line: it needs a dot to be seen.
     marker = "o" if len(rows) == 1 else ""
     axes.plot(
@@ -158,7 +159,7 @@ def index_curves(
         events: Resets to mark.
         title: Headline.
     """
-    looks = names.lines(names.ordered(table["label"]))
+    looks = lines(names.ordered(table["label"]))
     many = len(looks) > MANY
     with styled():
         height = max(4.0, 1.5 + 0.3 * len(overall))

@@ -10,8 +10,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from diagnostics.embedding import Embedding
-from diagnostics.plots import names
+from diagnostics.metrics.embedding import Embedding
+from diagnostics.paper import names
 from diagnostics.plots.layout import crown, panels, small_print, step_label
 from diagnostics.plots.style import styled
 
@@ -28,7 +28,7 @@ def tsne_panels(
     """One t-SNE picture per label; colour is the step at which a transition was inserted.
 
     Args:
-        embeddings: What `diagnostics.embedding.embed` returned.
+        embeddings: What `diagnostics.metrics.embedding.embed` returned.
         inserted: For each label the insertion step of every point.
         title: Headline.
         remarks: Second line of each panel's title, such as run and step.

@@ -29,7 +29,7 @@ def network_growth(stages: pd.DataFrame, *, spec: NetworkSpec, title: str) -> Pl
     """One column per stage between two resets: stem, residual blocks, head; new blocks framed.
 
     Args:
-        stages: What `diagnostics.architecture.fullest_cycle` returned.
+        stages: What `diagnostics.runs.architecture.fullest_cycle` returned.
         spec: Sizes of the run's networks.
         title: Headline.
     """
@@ -115,7 +115,7 @@ def growth_timeline(history: pd.DataFrame, last_step: float, events: pd.DataFram
     """Depth, parameters and learning rate of one run's critics over training.
 
     Args:
-        history: What `diagnostics.architecture.growth` returned.
+        history: What `diagnostics.runs.architecture.growth` returned.
         last_step: Where the run ends.
         events: The run's resets and expansions.
     """

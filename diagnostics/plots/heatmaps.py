@@ -16,8 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import LogLocator, NullLocator
 
-from diagnostics.grids import QUANTITIES, LossGrid
-from diagnostics.plots import names
+from diagnostics.metrics.loss_grid import QUANTITIES, LossGrid
+from diagnostics.paper import names
 from diagnostics.plots.layout import (
     EXPANSION_COLOUR,
     RESET_COLOUR,
@@ -50,7 +50,7 @@ def loss_heatmaps(
     """One heatmap per label on a shared logarithmic colour scale.
 
     Args:
-        grids: What `diagnostics.grids.loss_grids` returned.
+        grids: What `diagnostics.metrics.loss_grid.loss_grids` returned.
         events: `Runs.events` of the same runs: resets and expansions are marked.
         quantity: Which column the grids hold, for the colour bar.
         title: Headline over the panels.
@@ -90,7 +90,7 @@ def loss_heatmaps(
 
 
 def ratio_heatmap(grid: LossGrid, events: pd.DataFrame, *, title: str, bar: str) -> Plot:
-    """One heatmap of log10 ratios around zero, from `diagnostics.grids.log_ratio`."""
+    """One heatmap of log10 ratios around zero, from `diagnostics.metrics.loss_grid.log_ratio`."""
     finite = np.abs(grid.values[np.isfinite(grid.values)])
     limit = float(np.quantile(finite, 0.98)) if len(finite) else 1.0
     norm = Normalize(-max(limit, 1e-3), max(limit, 1e-3))

@@ -9,8 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from diagnostics.plots import names
+from diagnostics.paper import names
 from diagnostics.plots.layout import crown, panels, seeds_text, small_print, step_label
+from diagnostics.plots.lines import lines
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
@@ -29,7 +30,7 @@ def score_bars(table: pd.DataFrame, *, title: str, ylabel: str) -> Plot:
     """
     groups = list(dict.fromkeys(table["group"]))
     methods = list(dict.fromkeys(zip(table["method"], table["source"], strict=True)))
-    looks = names.lines([name for name, source in methods if source == "run"])
+    looks = lines([name for name, source in methods if source == "run"])
     paper = [name for name, source in methods if source == "paper"]
     width = 0.84 / len(methods)
     handles = []
@@ -88,7 +89,7 @@ def score_against(
         title: Headline.
         ylabel: What a score is.
     """
-    looks = names.lines(names.ordered(table["label"]))
+    looks = lines(names.ordered(table["label"]))
     handles = {}
     with styled():
         figure, axes = panels(len(costs), columns=len(costs), width=4.4, height=4.8, sharey=True)

@@ -20,7 +20,7 @@ from diagnostics.probes.common import (
     record,
     sample,
 )
-from fog.events import Change, Outline, Probe, ProbeCost, Subject, Update, View
+from fog.events import Change, ObservedAgent, Outline, Probe, ProbeCost, Update, View
 
 FloatArray = NDArray[np.float32]
 
@@ -73,34 +73,34 @@ class Churn(Probe):
             self._arrays["obs"] = batch.obs.cpu().numpy().copy()
             self._arrays["action"] = batch.action.cpu().numpy().copy()
             self._window, self._number = window, self._number + 1
-        self._arrays["policy"], self._arrays["q"] = self._outputs(view.subject)
+        self._arrays["policy"], self._arrays["q"] = self._outputs(view.agent)
         self._updates, self._changes = view.updates, 0
         after = one_update(view)
         if after is not None:
             self._one_update(view, after)
 
-    def _outputs(self, subject: Subject) -> tuple[FloatArray, FloatArray]:
-        obs, action = self._on(subject, "obs"), self._on(subject, "action")
-        q = subject.q_values(subject.critics[0], obs, action).mean(dim=0)
-        return subject.action(obs).cpu().numpy(), q.cpu().numpy()
+    def _outputs(self, agent: ObservedAgent) -> tuple[FloatArray, FloatArray]:
+        obs, action = self._on(agent, "obs"), self._on(agent, "action")
+        q = agent.q_values(agent.critics[0], obs, action).mean(dim=0)
+        return agent.action(obs).cpu().numpy(), q.cpu().numpy()
 
-    def _on(self, subject: Subject, name: str) -> Tensor:
-        return torch.from_numpy(self._arrays[name]).to(subject.device)
+    def _on(self, agent: ObservedAgent, name: str) -> Tensor:
+        return torch.from_numpy(self._arrays[name]).to(agent.device)
 
     def _compare(self, view: View) -> None:
         times = {"updates": [view.updates - self._updates], "changes": [self._changes]}
-        moved = self._moved(view.subject)
+        moved = self._moved(view.agent)
         record(view, "churn", {"batch": [self._number], **times, **moved})
 
-    def _one_update(self, view: View, after: Subject) -> None:
-        obs = self._on(view.subject, "obs")
-        kl = _kl(view.subject.policy(obs), after.policy(obs))
+    def _one_update(self, view: View, after: ObservedAgent) -> None:
+        obs = self._on(view.agent, "obs")
+        kl = _kl(view.agent.policy(obs), after.policy(obs))
         columns = {"batch": [self._number], "policy_kl": [kl], **self._moved(after)}
         record(view, "update_churn", columns)
 
-    def _moved(self, subject: Subject) -> dict[str, list[float]]:
-        """How far outputs of the subject are from those remembered, on the probe batch."""
-        policy, q = self._outputs(subject)
+    def _moved(self, agent: ObservedAgent) -> dict[str, list[float]]:
+        """How far outputs of the agent are from those remembered, on the probe batch."""
+        policy, q = self._outputs(agent)
         before = self._arrays["q"].astype(np.float64)
         moved = np.linalg.norm(policy.astype(np.float64) - self._arrays["policy"], axis=1)
         q_churn, spread = np.abs(q - before).mean(), before.std()

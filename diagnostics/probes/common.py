@@ -10,22 +10,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from diagnostics import schema
-from fog.events import Subject, TransitionBatch, Transitions, View
+from fog.events import ObservedAgent, TransitionBatch, Transitions, View
+from fog.records import schema
 
 MEASUREMENTS_PER_WINDOW = 20
 """Cadence of the cheap probes: every 5k steps at the paper's scale, as often as evaluations."""
 
 
 def record(view: View, table: str, columns: Mapping[str, Any]) -> None:
-    """Write rows to a table of `diagnostics.schema`."""
+    """Write rows to a table of `fog.records.schema`."""
     view.table(table).write(schema.conform(table, columns))
 
 
 def noise(view: View, rows: int) -> Tensor:
     """Standard normals (rows, act_dim) from the probe's own stream."""
-    drawn = view.rng.standard_normal((rows, view.subject.act_dim), dtype=np.float32)
-    return torch.from_numpy(drawn).to(view.subject.device)
+    drawn = view.rng.standard_normal((rows, view.agent.act_dim), dtype=np.float32)
+    return torch.from_numpy(drawn).to(view.agent.device)
 
 
 def sample_ids(view: View, size: int) -> NDArray[np.int64]:
@@ -74,16 +74,16 @@ def window_ids(view: View, size: int) -> list[tuple[int, NDArray[np.int64]]]:
     ]
 
 
-def one_update(view: View) -> Subject | None:
+def one_update(view: View) -> ObservedAgent | None:
     """The agent after one more update, on a batch of training's size that the probe draws.
 
-    The batch is uniform, as every sample of a probe is. None where the subject cannot say.
+    The batch is uniform, as every sample of a probe is. None where the agent cannot say.
     """
     batch = sample(view, view.facts.batch_size)
     rows = len(batch.reward)
-    shape = (2, rows, view.subject.act_dim)
+    shape = (2, rows, view.agent.act_dim)
     drawn = torch.from_numpy(view.rng.standard_normal(shape, dtype=np.float32))
-    return view.subject.updated(batch, drawn.to(view.subject.device))
+    return view.agent.updated(batch, drawn.to(view.agent.device))
 
 
 def at_least_one(value: int, name: str) -> int:

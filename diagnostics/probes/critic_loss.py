@@ -43,7 +43,7 @@ class CriticLoss(Probe):
         first, last = first_id // width, (added - 1) // width
         sums: dict[str, Moments] = {}
         raw: dict[str, NDArray[np.float32]] = {}
-        rows, losses = view.subject.bulk_losses(replay.size)
+        rows, losses = view.agent.bulk_losses(replay.size)
         for ids, batch in replay.chunks(rows):
             found = losses(batch, noise(view, len(ids)))
             windows = ids // width - first

@@ -55,15 +55,15 @@ class Curvature(Probe):
 
     def on_window(self, view: View) -> None:
         """Measure; a reset or an expansion on this step comes afterwards."""
-        subject, batch = view.subject, sample(view, self._batch)
+        agent, batch = view.agent, sample(view, self._batch)
         rows = []
-        for critic in subject.critics:
+        for critic in agent.critics:
             leaves = {
                 name: tensor.detach().clone().requires_grad_()
-                for name, tensor in subject.parameters(critic).items()
+                for name, tensor in agent.parameters(critic).items()
             }
             with torch.enable_grad():
-                loss = subject.loss(critic, leaves, batch, noise(view, len(batch.reward))).mean()
+                loss = agent.loss(critic, leaves, batch, noise(view, len(batch.reward))).mean()
                 product = hessian_product(loss, list(leaves.values()))
                 size = sum(leaf.numel() for leaf in leaves.values())
                 drawn = torch.from_numpy(view.rng.standard_normal(size))

@@ -37,7 +37,7 @@ class Disagreement(Probe):
         rows = []
         for window, ids in window_ids(view, self._size):
             batch = view.replay.take(ids)
-            for critic in view.subject.critics:
+            for critic in view.agent.critics:
                 place = {"critic": critic, "window": window, "count": len(ids)}
                 place["age"] = view.replay.added - 1 - ids.mean()
                 rows.append(place | _measure(view, critic, batch))
@@ -45,11 +45,11 @@ class Disagreement(Probe):
 
 
 def _measure(view: View, critic: str, batch: Transitions) -> dict[str, Any]:
-    subject = view.subject
-    params = subject.parameters(critic)
+    agent = view.agent
+    params = agent.parameters(critic)
     with torch.enable_grad():
         action = batch.action.detach().clone().requires_grad_()
-        values = subject.evaluate(critic, params, batch.obs, action)
+        values = agent.evaluate(critic, params, batch.obs, action)
         slopes = [torch.autograd.grad(q.sum(), action, retain_graph=True)[0] for q in values]
     q = values.detach().double()
     pairs = [(q[i] - q[j]).abs().mean().item() for i, j in combinations(range(len(q)), 2)]

@@ -58,14 +58,14 @@ class Dormancy(Probe):
         self._measure(view, f"{event.phase} {event.kind}")
 
     def _measure(self, view: View, phase: str) -> None:
-        subject = view.subject
+        agent = view.agent
         batch = sample(view, self._batch)
         rows: dict[str, list[Any]] = {
             name: []
             for name in ("network", "layer", "member", "activation", "gradient", "positive")
         }
-        for network in subject.networks:
-            found = subject.hidden(network, batch, noise(view, len(batch.reward)))
+        for network in agent.networks:
+            found = agent.hidden(network, batch, noise(view, len(batch.reward)))
             for layer, hidden in found.items():
                 outputs = hidden.output.abs().mean(dim=1).cpu().numpy()
                 gradients = hidden.gradient.abs().mean(dim=1).cpu().numpy()

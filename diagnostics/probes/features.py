@@ -56,12 +56,12 @@ class Features(Probe):
             self._measure(view)
 
     def _measure(self, view: View) -> None:
-        subject, ids = view.subject, sample_ids(view, self._size)
+        agent, ids = view.agent, sample_ids(view, self._size)
         batch = view.replay.take(ids)
-        critic = subject.critics[0]
-        q = subject.q_values(critic, batch.obs, batch.action)[0]
-        target = subject.losses(batch, noise(view, len(ids)))[critic].target
-        features = subject.features(critic, batch.obs, batch.action)[0]
+        critic = agent.critics[0]
+        q = agent.q_values(critic, batch.obs, batch.action)[0]
+        target = agent.losses(batch, noise(view, len(ids)))[critic].target
+        features = agent.features(critic, batch.obs, batch.action)[0]
         record(
             view,
             "features",

@@ -132,8 +132,8 @@ def _spread(view: View, size: int) -> NDArray[np.int64]:
 
 def _window_products(view: View, ids: list[NDArray[np.int64]]) -> Array:
     """Gram matrix of the mean gradients of several sets of transitions."""
-    subject = view.subject
-    critic = subject.critics[0]
+    agent = view.agent
+    critic = agent.critics[0]
     everything = view.replay.take(np.concatenate(ids))
     drawn = noise(view, len(everything.reward))
     ends = np.cumsum([len(each) for each in ids])
@@ -141,24 +141,24 @@ def _window_products(view: View, ids: list[NDArray[np.int64]]) -> Array:
 
     def gradients(start: int, stop: int) -> Gradients:
         each = [
-            subject.gradients(critic, rows_of(everything, rows), drawn[rows])
+            agent.gradients(critic, rows_of(everything, rows), drawn[rows])
             for rows in sets[start:stop]
         ]
         return {name: torch.stack([grads[name] for grads in each]) for name in each[0]}
 
-    return _gram(len(sets), gradients, _held(subject.parameters(critic)))
+    return _gram(len(sets), gradients, _held(agent.parameters(critic)))
 
 
 def _single_products(view: View, ids: NDArray[np.int64]) -> Array:
     """Gram matrix of the gradients of single transitions."""
-    subject = view.subject
-    critic, batch = subject.critics[0], view.replay.take(ids)
-    target = subject.losses(batch, noise(view, len(ids)))[critic].target
-    params = {name: tensor.detach() for name, tensor in subject.parameters(critic).items()}
+    agent = view.agent
+    critic, batch = agent.critics[0], view.replay.take(ids)
+    target = agent.losses(batch, noise(view, len(ids)))[critic].target
+    params = {name: tensor.detach() for name, tensor in agent.parameters(critic).items()}
 
     def loss(params: Mapping[str, Tensor], obs: Tensor, action: Tensor, y: Tensor) -> Tensor:
-        values = subject.evaluate(critic, params, obs[None], action[None])
-        return subject.critic_loss(critic, values, y[None])[0]
+        values = agent.evaluate(critic, params, obs[None], action[None])
+        return agent.critic_loss(critic, values, y[None])[0]
 
     each: Callable[..., Gradients] = torch.func.vmap(torch.func.grad(loss), (None, 0, 0, 0))
 

@@ -19,7 +19,7 @@ from diagnostics.probes.common import (
     record,
     sample,
 )
-from fog.events import Change, Outline, Probe, ProbeCost, Subject, Update, View
+from fog.events import Change, ObservedAgent, Outline, Probe, ProbeCost, Update, View
 
 _BIRTH = "birth/"
 
@@ -29,7 +29,7 @@ class Norms(Probe):
 
     By layer also what one update changes, and how far parameters are from where they were born:
     at the start, at a reset, and at the expansion that added them. What one update changes comes
-    from a copy of the agent, see `fog.events.Subject.updated`.
+    from a copy of the agent, see `fog.events.ObservedAgent.updated`.
 
     Args:
         batch: transitions over which the loss of the gradient, and feature norms, are averaged.
@@ -69,14 +69,14 @@ class Norms(Probe):
         if not self._cadence.due(view):
             return
         self._remember(view)
-        subject, batch = view.subject, sample(view, self._batch)
+        agent, batch = view.agent, sample(view, self._batch)
         networks: list[dict[str, Any]] = []
         gradients: dict[str, Mapping[str, Tensor]] = {}
-        for network in subject.networks:
-            parameters = subject.parameters(network).values()
+        for network in agent.networks:
+            parameters = agent.parameters(network).values()
             drawn = noise(view, len(batch.reward))
-            features = subject.features(network, batch.obs, batch.action)
-            gradients[network] = subject.gradients(network, batch, drawn)
+            features = agent.features(network, batch.obs, batch.action)
+            gradients[network] = agent.gradients(network, batch, drawn)
             networks.append(
                 {
                     "network": network,
@@ -89,22 +89,22 @@ class Norms(Probe):
         after = one_update(view)
         tensors = [
             row
-            for network in subject.networks
-            for row in self._layers(subject, network, gradients[network], after)
+            for network in agent.networks
+            for row in self._layers(agent, network, gradients[network], after)
         ]
         for table, rows in (("norms", networks), ("layer_norms", tensors)):
             record(view, table, {name: [row[name] for row in rows] for name in rows[0]})
 
     def _layers(
         self,
-        subject: Subject,
+        agent: ObservedAgent,
         network: str,
         gradients: Mapping[str, Tensor],
-        after: Subject | None,
+        after: ObservedAgent | None,
     ) -> Iterable[dict[str, Any]]:
         """A row for every weight, bias and so on."""
         moved = None if after is None else after.parameters(network)
-        for name, tensor in subject.parameters(network).items():
+        for name, tensor in agent.parameters(network).items():
             layer, _, parameter = name.rpartition(".")
             key = f"{network}/{name}"
             birth = torch.from_numpy(self._births[key]).to(tensor.device)
@@ -128,8 +128,8 @@ class Norms(Probe):
         """Copy what is new: a name that was not there, or one of another shape."""
         known, born = self._births, self._born
         self._births, self._born = {}, {}
-        for network in view.subject.networks:
-            for name, tensor in view.subject.parameters(network).items():
+        for network in view.agent.networks:
+            for name, tensor in view.agent.parameters(network).items():
                 key = f"{network}/{name}"
                 old = key in known and known[key].shape == tuple(tensor.shape)
                 self._births[key] = known[key] if old else tensor.detach().cpu().numpy().copy()

@@ -34,7 +34,7 @@ class OffPolicy(Probe):
 
     def on_start(self, view: View) -> None:
         """Refuse an agent of which only the critic is known, before anything is trained."""
-        if "actor" not in view.subject.networks:
+        if "actor" not in view.agent.networks:
             raise ValueError("it needs the policy: attach with one, or leave this probe out")
 
     def on_window(self, view: View) -> None:
@@ -68,13 +68,13 @@ class OffPolicy(Probe):
         )
 
     def _measure(self, view: View, ids: np.ndarray) -> dict[str, np.ndarray]:
-        subject, batch = view.subject, view.replay.take(ids)
+        agent, batch = view.agent, view.replay.take(ids)
         parts = []
         for start in range(0, len(ids), _ROWS):
             some = rows_of(batch, slice(start, start + _ROWS))
-            distance = torch.linalg.vector_norm(some.action - subject.action(some.obs), dim=-1)
+            distance = torch.linalg.vector_norm(some.action - agent.action(some.obs), dim=-1)
             saturated = (some.action.abs() > _EDGE).to(distance.dtype).mean(dim=-1)
-            log_prob = subject.log_prob(some.obs, some.action)
+            log_prob = agent.log_prob(some.obs, some.action)
             parts.append(torch.stack([log_prob, distance, saturated]).double().cpu().numpy())
         values = np.concatenate(parts, axis=1)
         return dict(zip(("log_prob", "distance", "saturated"), values, strict=True))

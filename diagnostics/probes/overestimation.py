@@ -65,13 +65,13 @@ class Overestimation(Probe):
 
 
 def _compare(view: View, episode: Episode) -> _Compared:
-    subject, discount = view.subject, view.facts.discount
-    critic = subject.critics[0]
+    agent, discount = view.agent, view.facts.discount
+    critic = agent.critics[0]
     length = len(episode.rewards)
-    obs = torch.from_numpy(episode.observations).to(subject.device)
-    action = torch.from_numpy(episode.actions).to(subject.device)
-    q = subject.q_values(critic, obs[:-1], action).amin(dim=0).double().cpu().numpy()
-    bonus = subject.entropy_bonus(obs, noise(view, length + 1)).double().cpu().numpy()
+    obs = torch.from_numpy(episode.observations).to(agent.device)
+    action = torch.from_numpy(episode.actions).to(agent.device)
+    q = agent.q_values(critic, obs[:-1], action).amin(dim=0).double().cpu().numpy()
+    bonus = agent.entropy_bonus(obs, noise(view, length + 1)).double().cpu().numpy()
     # Q(s, a) holds the bonus of every state after s, but of no terminal one.
     bonus = discount * bonus[1:]
     beyond, compared = 0.0, length
@@ -80,7 +80,7 @@ def _compare(view: View, episode: Episode) -> _Compared:
         bonus[-1] = 0.0
     else:
         final = obs[-1:]
-        beyond = subject.q_values(critic, final, subject.action(final)).amin().item()
+        beyond = agent.q_values(critic, final, agent.action(final)).amin().item()
         compared = length - _horizon(discount, length)
         tail = np.power(discount, np.arange(length, 0.0, -1.0))
     mc = _discounted(episode.rewards.astype(np.float64), discount, beyond)

@@ -44,22 +44,22 @@ class Plasticity(Probe):
 
     def on_window(self, view: View) -> None:
         """Measure."""
-        subject, batch = view.subject, sample(view, self._batch)
+        agent, batch = view.agent, sample(view, self._batch)
         rows: dict[str, list[float | str]] = {
             name: [] for name in ("critic", "score", "area", "loss_start", "loss_end")
         }
-        for critic in subject.critics:
+        for critic in agent.critics:
 
             def evaluate(params: Params, critic: str = critic) -> Tensor:
-                return subject.evaluate(critic, params, batch.obs, batch.action)
+                return agent.evaluate(critic, params, batch.obs, batch.action)
 
             params = {
                 name: tensor.detach().clone().requires_grad_()
-                for name, tensor in subject.parameters(critic).items()
+                for name, tensor in agent.parameters(critic).items()
             }
             shape = evaluate(params).shape
             drawn = view.rng.standard_normal(tuple(shape), dtype=np.float32)
-            curve = self._fit(params, evaluate, torch.from_numpy(drawn).to(subject.device))
+            curve = self._fit(params, evaluate, torch.from_numpy(drawn).to(agent.device))
             rows["critic"].append(critic)
             rows["score"].append(1.0 - curve[-1] / curve[0])
             rows["area"].append(float(np.mean(curve[1:]) / curve[0]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics.expectation import count_moments, goodness_of_fit
+from diagnostics.metrics.expected_counts import count_moments, goodness_of_fit
 from diagnostics.probes.common import record
 from fog.events import Outline, Probe, ProbeCost, Update, View
 
@@ -21,9 +21,9 @@ class SampleCounts(Probe):
     """Snapshots of the replay's exact counts at the end of each window.
 
     The expectation is exact for `uniform` and `decay`: it uses the draws that were really made
-    after each addition (warm-up and replay ratio included), see `diagnostics.expectation`. It is
-    left open for other samplers, whose law is itself random: that of `per` follows the losses, that
-    of `cuer` its own past draws.
+    after each addition (warm-up and replay ratio included), see
+    `diagnostics.metrics.expected_counts`. It is left open for other samplers, whose law is itself
+    random: that of `per` follows the losses, that of `cuer` its own past draws.
 
     Args:
         bins: rows of the summary; each holds equally many neighbouring transitions.

@@ -45,8 +45,8 @@ class Srank(Probe):
             return
         batch = sample(view, self._batch)
         rows = []
-        for critic in view.subject.critics:
-            features = view.subject.features(critic, batch.obs, batch.action)
+        for critic in view.agent.critics:
+            features = view.agent.features(critic, batch.obs, batch.action)
             for member, matrix in enumerate(features.cpu().numpy()):
                 sigma = singular_values(matrix)
                 rows.append(

@@ -28,8 +28,8 @@ class Validation(Probe):
 
     def on_evaluation(self, view: View, episodes: list[Episode]) -> None:
         """Measure."""
-        whole = _transitions(episodes, view.subject.device)
-        rows, losses = view.subject.bulk_losses(len(whole.reward))
+        whole = _transitions(episodes, view.agent.device)
+        rows, losses = view.agent.bulk_losses(len(whole.reward))
         parts: dict[str, list[Any]] = {}
         for start in range(0, len(whole.reward), rows):
             batch = TransitionBatch(*(column[start : start + rows] for column in whole))

@@ -62,32 +62,32 @@ class WarmStart(Probe):
 
     def on_start(self, view: View) -> None:
         """Refuse a critic that cannot be made anew, before anything is trained."""
-        view.subject.fresh(view.subject.critics[0], np.random.default_rng(0))
+        view.agent.fresh(view.agent.critics[0], np.random.default_rng(0))
 
     def on_window(self, view: View) -> None:
         """Measure."""
         if not view.replay.size:
             return
-        subject = view.subject
-        critic = subject.critics[0]
+        agent = view.agent
+        critic = agent.critics[0]
         newest = (view.replay.added - 1) // view.facts.window_steps
         ids = view.rng.permutation(sample_window(view, newest, self._rows))
         batch, drawn = view.replay.take(ids), noise(view, len(ids))
         held = len(ids) // _HELD_OUT
         fitted = len(ids) - held
-        target = subject.losses(batch, drawn)[critic].target
+        target = agent.losses(batch, drawn)[critic].target
         spread = target[:fitted].std(correction=0)
         task = _Task(
-            lambda params, rows: subject.evaluate(
+            lambda params, rows: agent.evaluate(
                 critic, params, batch.obs[rows], batch.action[rows]
             ),
             (target - target[:fitted].mean()) / spread,
             fitted,
             view.rng.integers(0, fitted, (self._steps, self._batch)),
             self._points,
-            subject.critic_lr(),
+            agent.critic_lr(),
         )
-        today, fresh = subject.parameters(critic), subject.fresh(critic, view.rng)
+        today, fresh = agent.parameters(critic), agent.fresh(critic, view.rng)
         starts = task.now(today), task.now(fresh)
         least = _LEAST_UNIT * task.spread(starts[1])
         members = len(least)

@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from fog import __version__, streams
-from fog.options import unknown
-from fog.text import one_line
+from fog import __version__
+from fog.settings.options import unknown
+from fog.system import streams
+from fog.system.text import one_line
 
 Command = Callable[[Sequence[str]], int]
 

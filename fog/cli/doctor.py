@@ -9,9 +9,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from fog import machine, probing
 from fog.cli.parser import Parser
 from fog.envs import gl_backends, suites
+from fog.probing import registry
+from fog.system import machine
 
 
 def doctor(argv: Sequence[str]) -> int:
@@ -35,7 +36,7 @@ def examine() -> dict[str, Any]:
         "suites": [dataclasses.asdict(status) for status in suites()],
         "gl": gl_backends(),
         "torch": _torch(),
-        "probes": sorted(probing.available()),
+        "probes": sorted(registry.available()),
         "extras": {name: importlib.util.find_spec(name) is not None for name in ("wandb", "ray")},
         "thread_caps": {
             name: os.environ[name]
@@ -50,7 +51,7 @@ def _torch() -> dict[str, Any]:
         import torch
     except (ImportError, OSError) as error:
         return {"works": False, "detail": str(error)}
-    from fog.device import compile_obstacle
+    from fog.training.device import compile_obstacle
 
     found = torch.cuda.is_available()
     device = torch.device("cuda" if found else "cpu")

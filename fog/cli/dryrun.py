@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from gymnasium.spaces import flatdim
 
-from fog import configfile, envs, rundir
+from fog import envs
 from fog.cli.table import render
 from fog.cli.train import never
-from fog.config import Config
-from fog.device import compiles, device_of
+from fog.records import run_directory
 from fog.records.sizes import NetworkSpec
-from fog.schedule import UpdateSchedule, timeline
+from fog.settings import config_file
+from fog.settings.config import Config
+from fog.training.device import compiles, device_of
+from fog.training.schedule import UpdateSchedule, timeline
 
 
 def describe(config: Config) -> str:
@@ -21,8 +23,8 @@ def describe(config: Config) -> str:
     env.close()
     return "\n\n".join(
         [
-            f"run directory: {rundir.path_of(config)}",
-            configfile.to_yaml(config).rstrip(),
+            f"run directory: {run_directory.path_of(config)}",
+            config_file.to_yaml(config).rstrip(),
             _lifecycle(config),
             _size(config, obs_dim, act_dim),
             f"device: {device}, compiled: {'yes' if compiles(config, device) else 'no'}",

@@ -9,9 +9,9 @@ from typing import Any
 
 from fog.cli.parser import Parser
 from fog.cli.table import render
-from fog.options import unknown
-from fog.tasks import DEFAULT_RESETS, GROUPS, registry
-from fog.variants import VARIANTS, differences
+from fog.settings.options import unknown
+from fog.settings.tasks import DEFAULT_RESETS, GROUPS, registry
+from fog.settings.variants import VARIANTS, differences
 
 
 def short(number: float) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from fog.config import GROUPS, Config
 from fog.errors import UserError
-from fog.options import MOST, describe, hints, unknown
-from fog.text import shown
+from fog.settings.config import GROUPS, Config
+from fog.settings.options import MOST, describe, hints, unknown
+from fog.system.text import shown
 
 
 class Parser(argparse.ArgumentParser):

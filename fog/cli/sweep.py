@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 
 from fog.cli.parser import Parser, add_settings, integer, pathname, settings
-from fog.config import Config
 from fog.errors import ConfigError, UserError
+from fog.settings.config import Config
 from fog.sweep import checks, engine, plan, planfile
 from fog.sweep.job import Job
 from fog.sweep.plan import Block, Plan
-from fog.text import plain
+from fog.system.text import plain
 
 _SUMMARY = """Train every variant on every task with every seed, each run in a process of its own.
 
@@ -26,7 +26,7 @@ _EPILOG = """Every setting of `fog train` is a flag here too and applies to ever
 `fog sweep --engine ray --help` shows the flags of an engine.
 
   fog sweep --tasks cartpole-swingup --variants sac fog --seeds 0-2 --scale 0.02 --width 64
-  fog sweep --plan plans/motivating.yaml --scale 0.03 --dry-run"""
+  fog sweep --plan plans/motivating_example.yaml --scale 0.03 --dry-run"""
 
 _GRID = ("task", "variant", "seed")
 

@@ -8,15 +8,16 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from fog import machine
 from fog.cli.listing import short
 from fog.cli.table import render
+from fog.records.statuses import SETTLED
+from fog.settings.variants import VARIANTS
 from fog.sweep.checks import existing
 from fog.sweep.entry import Entry
-from fog.sweep.job import DONE, Job
+from fog.sweep.job import Job
 from fog.sweep.sweep import Outcome
 from fog.sweep.view import ORDER, duration, number
-from fog.variants import VARIANTS
+from fog.system import machine
 
 if TYPE_CHECKING:
     from fog.cost import Estimate
@@ -49,7 +50,7 @@ def runs(jobs: Sequence[Job]) -> str:
         right=frozenset({2, 3, 4}),
     )
     states = [job.status() for job in jobs]
-    done = sum(state in DONE for state in states)
+    done = sum(state in SETTLED for state in states)
     begun = len(jobs) - done - states.count("new")
     total = sum(job.updates for job in jobs)
     return (
@@ -116,7 +117,7 @@ def summary(outcome: Outcome) -> str:
             [
                 task,
                 variant,
-                f"{sum(entry.state in DONE for entry in members)}/{len(members)}",
+                f"{sum(entry.state in SETTLED for entry in members)}/{len(members)}",
                 _mean_return(members),
                 _states(members),
             ]
@@ -146,7 +147,7 @@ def _mean_return(members: Sequence[Entry]) -> str:
     returns = [
         entry.progress.last_return
         for entry in members
-        if entry.state in DONE and entry.progress.last_return is not None
+        if entry.state in SETTLED and entry.progress.last_return is not None
     ]
     return number(fmean(returns)) if returns else "-"
 

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fog import configfile, rundir, variants
 from fog.cli.parser import Parser, add_settings, pathname, settings
-from fog.config import Config
 from fog.errors import ConfigError, UserError
-from fog.schedule import Planned, timeline
-from fog.text import one_line, plain, shown
+from fog.records import run_directory
+from fog.settings import config_file, variants
+from fog.settings.config import Config
+from fog.system.text import one_line, plain, shown
+from fog.training.schedule import Planned, timeline
 
 _SUMMARY = """Train one agent on one task, with probes on if asked, into its own run directory.
 
@@ -42,7 +43,7 @@ def configure(argv: Sequence[str]) -> tuple[Config, argparse.Namespace]:
     wants_help = any(item in ("-h", "--help") for item in argv)
     plain = [item for item in argv if item not in ("-h", "--help")]
     first, _ = _parser(Config()).parse_known_args(plain)
-    filed = configfile.read_settings(first.config) if first.config else {}
+    filed = config_file.read_settings(first.config) if first.config else {}
     given = settings(first)
     for name in ("task", "variant", "scale"):
         if name in filed and given.get(name, filed[name]) != filed[name]:
@@ -67,16 +68,16 @@ _NAMED = ("task", "variant", "scale")
 def train(argv: Sequence[str]) -> int:
     """Train, resume, or show what would be trained."""
     config, actions = configure(argv)
-    from fog import probing
+    from fog.probing import registry
 
-    probing.chosen(config.run.probes)
+    registry.chosen(config.run.probes)
     if actions.dry_run:
         from fog.cli.dryrun import describe
 
         print(describe(config))
         return 0
     _announce(config, resume=actions.resume)
-    from fog import training
+    from fog.training import run as training
 
     try:
         run = training.train(config, resume=actions.resume, quiet=False)
@@ -102,7 +103,7 @@ def _announce(config: Config, *, resume: bool) -> None:
     verb = "Resuming" if resume else "Training"
     size = f"{run.steps} steps, scale {run.scale:g}"
     _say(f"{verb} {run.variant} on {run.task}, seed {run.seed}, {size}")
-    _say(f"into {one_line(str(rundir.path_of(config)))}")
+    _say(f"into {one_line(str(run_directory.path_of(config)))}")
     for line in never(timeline(config).unreached):
         _say(f"note: {line}")
 

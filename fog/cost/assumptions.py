@@ -10,13 +10,13 @@ from statistics import fmean
 
 import numpy as np
 
-from fog import tasks
-from fog.config import Config
 from fog.cost.calibration import Calibration, Point, extremes, kind_of, sampler_of
 from fog.cost.dimensions import dimensions
 from fog.cost.flops import products
 from fog.cost.work import Work
-from fog.device import device_of
+from fog.settings import tasks
+from fog.settings.config import Config
+from fog.training.device import device_of
 
 SECONDS_PER_PRODUCT = 1.3e-4
 SECONDS_PER_FLOP = 1 / 51e9

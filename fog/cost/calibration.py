@@ -22,17 +22,18 @@ from typing import Any
 import numpy as np
 
 import fog
-from fog import machine, tasks
-from fog.agents.rule import picks
-from fog.children import python
-from fog.config import Config
 from fog.cost.dimensions import dimensions
 from fog.cost.flops import total_flops
 from fog.cost.work import work_of
-from fog.device import device_of
 from fog.errors import UserError
+from fog.fast import one_twin_pays
+from fog.records.run_directory import write_atomically
 from fog.records.sizes import NetworkSpec
-from fog.rundir import write_atomically
+from fog.settings import tasks
+from fog.settings.config import Config
+from fog.system import machine
+from fog.system.children import python
+from fog.training.device import device_of
 
 Say = Callable[[str], None]
 
@@ -91,7 +92,7 @@ class Point:
     def flops(self) -> int:
         """Its FLOPs."""
         batch_size = self.config.agent.batch_size
-        return total_flops(self.spec, self.depth, batch_size, picks(self.config))
+        return total_flops(self.spec, self.depth, batch_size, one_twin_pays(self.config))
 
 
 def kind_of(config: Config) -> str:

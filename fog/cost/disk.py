@@ -5,14 +5,13 @@ While a checkpoint is written there is a third one for a moment: `peak_bytes`.
 
 from __future__ import annotations
 
-from fog.agents import Rule
-from fog.agents.update import metric_names
-from fog.checkpoint import KEPT
-from fog.config import Config
+from fog.algorithms.families import FAMILIES
 from fog.cost.memory import FLOAT, ring_bytes, state_bytes
 from fog.cost.probes import attached, probe_costs, probe_state_bytes, table_bytes
 from fog.cost.work import Work
+from fog.records.checkpoint import KEPT
 from fog.records.sizes import NetworkSpec
+from fog.settings.config import Config
 
 TENSOR_BYTES = 250
 """What torch.save spends on the name and place of a tensor."""
@@ -56,7 +55,7 @@ def disk_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: in
         total += ring_bytes(config.replay.capacity, spec.obs_dim, spec.act_dim)
     evaluations = work.evaluations * config.run.eval_episodes
     names = attached(config)
-    columns = 8 + len(metric_names(Rule.from_config(config, spec.act_dim))) + len(names)
+    columns = 8 + len(FAMILIES[config.agent.backbone].METRICS) + len(names)
     total += EVAL_BYTES * evaluations + NUMBER_BYTES * columns * work.log_rows
     total += EVENT_BYTES * (work.changes + work.checkpoints)
     if config.runtime.tensorboard:

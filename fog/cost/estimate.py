@@ -19,9 +19,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fog import tasks
-from fog.agents.rule import picks
-from fog.config import Config
 from fog.cost import assumptions, calibration, probes
 from fog.cost.calibration import Calibration, Say, kind_of, sampler_of
 from fog.cost.disk import checkpoint_bytes, disk_bytes
@@ -29,8 +26,11 @@ from fog.cost.flops import total_flops
 from fog.cost.memory import run_bytes
 from fog.cost.probes import attached, probe_costs, unpriced
 from fog.cost.work import Work, work_of
-from fog.device import compiles, device_of
+from fog.fast import one_twin_pays
 from fog.records.sizes import NetworkSpec
+from fog.settings import tasks
+from fog.settings.config import Config
+from fog.training.device import compiles, device_of
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _run(config: Config, known: Calibration) -> RunCost:
     compiled = compiles(config, device_of(config))
     suite = known.suites[tasks.get(run.task).suite]
     memory = known.process["bytes"] + suite.get("import_bytes", 0) + task["bytes"]
-    batch, pick = config.agent.batch_size, picks(config)
+    batch, pick = config.agent.batch_size, one_twin_pays(config)
     return RunCost(
         task=run.task,
         variant=run.variant,
@@ -139,7 +139,7 @@ def _seconds(
 ) -> dict[str, float]:
     kind, task = kind_of(config), known.tasks[config.run.task]
     batch, act = config.agent.batch_size, known.acts[kind]
-    pick = picks(config)
+    pick = one_twin_pays(config)
     by_depth = {depth: total_flops(spec, depth, batch, pick) for depth in work.updates}
     eager = {depth: known.update_seconds(kind, flops) for depth, flops in by_depth.items()}
     faster = assumptions.compiled_factor(config) if compiled else 1.0

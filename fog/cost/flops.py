@@ -3,7 +3,7 @@
 A matrix product of (m, k) and (k, n) counts 2mkn, as torch's FlopCounterMode counts it; the two
 agree exactly on the uncompiled update. Elementwise work (LayerNorm, activations, losses, AdamW,
 Polyak) is not in these numbers, and neither are the heads of the critics and of V: they have one
-output, and `fog.networks.backward` multiplies elementwise and adds up. All of it is in the measured
+output, and `fog.fast.backward` multiplies elementwise and adds up. All of it is in the measured
 time of an update, from which `fog.cost.calibration` takes seconds for FLOPs of the same kind of
 network.
 """
@@ -49,11 +49,11 @@ TERMS = (
     Term("policy's weight gradients", "actor", "one product for each weight"),
     Term("policy's input gradients", "actor", "none for the batch", first="none"),
 )
-"""What `fog.agents.update` multiplies. OBAC's terms are zero for SAC, whose V has no weights."""
+"""What `fog.fast.update` multiplies. OBAC's terms are zero for SAC, whose V has no weights."""
 
 
 def update_flops(
-    spec: NetworkSpec, depth: int, batch_size: int, picks: bool = False
+    spec: NetworkSpec, depth: int, batch_size: int, one_twin: bool = False
 ) -> dict[str, int]:
     """FLOPs of one update by term, for critics of `depth` blocks.
 
@@ -61,18 +61,18 @@ def update_flops(
         spec: the networks.
         depth: blocks of the critics.
         batch_size: transitions.
-        picks: whether the action gradient goes through each row's smaller twin only, as
-            `fog.agents.rule.picks` says of a run on the CPU.
+        one_twin: whether the action gradient goes through each row's smaller twin only, as
+            `fog.fast.one_twin_pays` says of a run on the CPU.
     """
     counted = {term.name: batch_size * _per_row(term, spec, depth) for term in TERMS}
-    if picks:
+    if one_twin:
         counted["action gradient"] //= 2
     return counted
 
 
-def total_flops(spec: NetworkSpec, depth: int, batch_size: int, picks: bool = False) -> int:
+def total_flops(spec: NetworkSpec, depth: int, batch_size: int, one_twin: bool = False) -> int:
     """FLOPs of one update; see `update_flops`."""
-    return sum(update_flops(spec, depth, batch_size, picks).values())
+    return sum(update_flops(spec, depth, batch_size, one_twin).values())
 
 
 def loss_flops(spec: NetworkSpec, depth: int) -> int:

@@ -21,15 +21,16 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import flatdim
 
-import fog.training  # noqa: F401 - for its weight: start-up time and memory are those of a run
-from fog import checkpoint, envs
-from fog.agents import Agent, build_agent
-from fog.config import Config
+import fog.training.run  # noqa: F401 - for its weight: start-up time and memory are those of a run
+from fog import envs
+from fog.agent import Agent, build_agent
 from fog.cost.peak import peak_bytes
-from fog.device import device_of, prepare
 from fog.envs.task_env import TaskEnv
 from fog.errors import UserError
+from fog.records import checkpoint
 from fog.replay import Replay, make_sampler
+from fog.settings.config import Config
+from fog.training.device import device_of, prepare
 
 _SECONDS = 0.5
 """Spent on each repeated thing, after one call that is not counted."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from math import ceil
 
-from fog.config import Config
 from fog.cost import probes
 from fog.cost.flops import weights
 from fog.cost.work import Work
 from fog.records.sizes import NetworkSpec
-from fog.schedule import PORTION
+from fog.settings.config import Config
+from fog.training.schedule import PORTION
 
 FLOAT = 4
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 
-from fog import probing
-from fog.config import Config
 from fog.cost.flops import loss_flops, policy_flops, total_flops, value_flops, weights
 from fog.cost.work import Work
-from fog.events import Probe
-from fog.probecost import Outline, ProbeCost
+from fog.events import Outline, Probe, ProbeCost
+from fog.probing import registry
 from fog.records.sizes import NetworkSpec
+from fog.settings.config import Config
 
 START_SECONDS = 1.2
 """What loading the probes adds to the start of a run."""
@@ -26,7 +25,7 @@ FILE_BYTES = 2_500
 
 def attached(config: Config) -> list[str]:
     """Names of the probes of a run, without their options."""
-    return [spec.partition(":")[0] for spec in probing.chosen(config.run.probes)]
+    return [spec.partition(":")[0] for spec in registry.chosen(config.run.probes)]
 
 
 def unpriced(config: Config) -> list[str]:
@@ -89,4 +88,4 @@ def outline(config: Config, work: Work, spec: NetworkSpec, episode_length: int) 
 
 @functools.cache
 def _loaded(probes: tuple[str, ...]) -> list[Probe]:
-    return probing.load(probes)
+    return registry.load(probes)

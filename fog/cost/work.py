@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fog.agents.lifecycle import ExpansionSchedule
-from fog.config import Config
-from fog.schedule import UpdateSchedule
+from fog.algorithms.growth import ExpansionSchedule
+from fog.settings.config import Config
+from fog.training.schedule import UpdateSchedule, lives
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,9 @@ def work_of(config: Config) -> Work:
     run, end = config.run, config.run.steps
     updates = UpdateSchedule.from_config(config)
     schedule = ExpansionSchedule.from_config(config)
-    resets = [at for at in config.lifecycle.reset_steps if at < end]
     by_depth: dict[int, int] = {schedule.initial_depth: 0}
-    changes = len(resets)
-    for birth, death in zip([0, *resets], [*resets, end], strict=True):
+    changes = len(lives(config)) - 1
+    for birth, death in lives(config):
         lived = updates.total(death) - updates.total(birth)
         edges = [0, *(at for at in schedule.at if at < lived), lived]
         changes += len([at for at in schedule.at if at <= lived])

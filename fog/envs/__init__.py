@@ -11,9 +11,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Protocol
 
-from fog import tasks
 from fog.envs.detect import SuiteStatus, gl_backends, suites
 from fog.errors import UserError
+from fog.settings import tasks
 
 if TYPE_CHECKING:
     from fog.envs.simulator import Simulator

@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 
-from fog.children import python
 from fog.errors import UserError
+from fog.system.children import python
 
 BACKENDS = ("egl", "osmesa", "glfw")
 DEBIAN_PACKAGES = "libegl1 libgles2 libosmesa6 libgl1-mesa-dri"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fog import seeding
 from fog.envs.simulator import Float32Array, FloatArray, Simulator
 from fog.errors import UserError
-from fog.tasks import Task
+from fog.settings.tasks import Task
 
 
 class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):

@@ -20,14 +20,14 @@ from fog.networks.policy import (
     sample_action,
     squashed_log_density,
 )
-from fog.networks.taps import Recorder, actor_layers, critic_layers
+from fog.networks.taps import LayerTap, actor_layers, critic_layers
 
 __all__ = [
     "Activation",
     "GaussianAction",
+    "LayerTap",
     "LogStd",
     "Params",
-    "Recorder",
     "Tap",
     "activate",
     "actor_forward",

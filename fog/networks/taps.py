@@ -12,7 +12,7 @@ from fog.networks.layers import Activation, Params, activate
 from fog.networks.policy import LogStd
 
 
-class Recorder:
+class LayerTap:
     """A tap that keeps every output and perturbs the input of an activation where asked to.
 
     With zeros that require gradients as perturbation, the gradient of a loss with respect to the
@@ -43,7 +43,7 @@ def critic_layers(
     Names: "stem", "block<i>.inner" (both after the activation), "block<i>.outer" (LayerNorm output
     before the residual sum) and "features" (the penultimate representation).
     """
-    recorder = Recorder(perturbation)
+    recorder = LayerTap(perturbation)
     values = critic_forward(params, inputs, activation, recorder)
     return values, recorder.layers
 
@@ -56,6 +56,6 @@ def actor_layers(
     perturbation: Mapping[str, Tensor] | None = None,
 ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
     """(mean, log_std) and the outputs of "hidden0" and "hidden1" after their activation."""
-    recorder = Recorder(perturbation)
+    recorder = LayerTap(perturbation)
     gaussian = actor_forward(params, obs, activation, log_std, recorder)
     return gaussian, recorder.layers

@@ -1,1 +1,1 @@
-"""What the trainer and the analysis must agree on. Nothing here imports torch."""
+"""What a run leaves on disk, and what trainer and analysis must agree on. Imports no torch."""

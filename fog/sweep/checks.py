@@ -6,10 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from fog import probing, tasks
 from fog.envs import detect
 from fog.errors import UserError
-from fog.sweep.job import DONE, Job
+from fog.probing import registry
+from fog.records.statuses import SETTLED
+from fog.settings import tasks
+from fog.sweep.job import Job
 
 
 def settled(jobs: Sequence[Job]) -> None:
@@ -19,7 +21,7 @@ def settled(jobs: Sequence[Job]) -> None:
         UserError: one line that names the first that does not fit.
     """
     for probes in {job.config.run.probes for job in jobs}:
-        probing.chosen(probes)
+        registry.chosen(probes)
     for job in jobs:
         if conflict := job.conflict():
             raise UserError(conflict)
@@ -44,7 +46,7 @@ def absent_suites(jobs: Sequence[Job]) -> list[str]:
     """What unfinished runs need and this machine lacks, one line for each suite."""
     needed: dict[str, set[str]] = {}
     for job in jobs:
-        if job.status() not in DONE:
+        if job.status() not in SETTLED:
             task = tasks.get(job.config.run.task)
             needed.setdefault(task.suite, set()).add(task.name)
     return [
@@ -64,7 +66,7 @@ def runnable(jobs: Sequence[Job]) -> None:
         raise UserError(lines[0])
     if cuda := [job.config for job in jobs if job.config.runtime.device == "cuda"]:
         # Only then, because it waits for torch.
-        from fog.device import device_of
+        from fog.training.device import device_of
 
         device_of(cuda[0])
 

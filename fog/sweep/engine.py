@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from fog.errors import UserError
-from fog.options import unknown
+from fog.settings.options import unknown
 from fog.sweep.job import Job
 
 ENGINES = ("local", "ray", "slurm")

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fog.records.statuses import SETTLED
 from fog.sweep import progress
-from fog.sweep.job import DONE, Job
+from fog.sweep.job import Job
 from fog.sweep.progress import Progress
 
 State = Literal[
@@ -45,7 +46,7 @@ class Entry:
     @property
     def share(self) -> float:
         """How much of the run is made, from 0 to 1."""
-        if self.state in DONE:
+        if self.state in SETTLED:
             return 1.0
         return min(1.0, self.progress.env_step / self.job.config.run.steps)
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from fog import checkpoint, rundir, variants
-from fog.children import python
-from fog.config import Config
-from fog.rundir import RunDirectory
-from fog.schedule import UpdateSchedule
+from fog.records import checkpoint, run_directory
+from fog.records.run_directory import RunDirectory
+from fog.settings import variants
+from fog.settings.config import Config
+from fog.system.children import python
+from fog.training.schedule import UpdateSchedule
 
 JobStatus = Literal["new", "busy", "killed", "interrupted", "failed", "finished", "diverged"]
 """`busy`: a process is writing it now. `killed`: it says it is running, but nobody writes it."""
 
-DONE = frozenset({"finished", "diverged"})
 """Diverged is a result: starting it again would diverge again."""
 
 
@@ -63,7 +63,7 @@ class Job:
     @property
     def directory(self) -> Path:
         """The run directory, absolute."""
-        return self.home / rundir.path_of(self.config)
+        return self.home / run_directory.path_of(self.config)
 
     @property
     def log(self) -> Path:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fog import tasks, variants
 from fog.errors import ConfigError
-from fog.options import unknown
+from fog.settings import tasks, variants
+from fog.settings.options import unknown
 from fog.sweep.job import Job
-from fog.text import shown
+from fog.system.text import shown
 
 MOST_SEEDS = 10_000
 """In one range: more is a slip of the keyboard."""

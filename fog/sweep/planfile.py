@@ -1,6 +1,6 @@
 """Plans as YAML files, and those that come with this package.
 
-name: motivating
+name: motivating_example
 scale: 1
 tasks: [humanoid-walk, HalfCheetah-v4]
 variants: [sac, sac-reset]
@@ -20,12 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fog import configfile
-from fog.config import GROUPS, group_of
 from fog.errors import ConfigError
-from fog.options import hints, unknown
+from fog.settings import config_file
+from fog.settings.config import GROUPS, group_of
+from fog.settings.options import hints, unknown
 from fog.sweep.plan import Block, Plan, seed_numbers, task_names, variant_names
-from fog.text import shown
+from fog.system.text import shown
 
 _BLOCK_KEYS = ("tasks", "variants", "seeds", "settings")
 _PLAN_KEYS = ("name", "scale", *_BLOCK_KEYS, "runs")
@@ -37,7 +37,7 @@ _HOMES = (
 
 
 def known() -> dict[str, Path]:
-    """The plans that come with this package: `motivating`, `miniature/motivating`, ..."""
+    """The plans that come with this package: `motivating_example`, `miniature/main_dmc`, ..."""
     home = next((home for home in _HOMES if home.is_dir()), None)
     found = sorted(home.rglob("*.yaml")) if home else []
     return {path.relative_to(home).with_suffix("").as_posix(): path for path in found if home}
@@ -57,7 +57,7 @@ def read(path: Path) -> Plan:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read plan {path}: {_reason(error)}") from None
-    document = configfile.load_yaml(text, str(path))
+    document = config_file.load_yaml(text, str(path))
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: expected a plan: {', '.join(_PLAN_KEYS)}")
     try:

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from fog.interrupts import StopRequest
 from fog.sweep.job import Job
+from fog.system.interrupts import StopRequest
 
 THREAD_CAPS = (
     "OMP_NUM_THREADS",

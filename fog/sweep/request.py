@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from fog.config import Config
 from fog.errors import UserError
-from fog.options import MOST
-from fog.text import shown
+from fog.settings.config import Config
+from fog.settings.options import MOST
+from fog.system.text import shown
 
 _MARGIN = 1.25
 """Estimated memory is right within a fifth or so, and a scheduler may kill what exceeds it."""

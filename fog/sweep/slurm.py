@@ -20,15 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fog.children import python
-from fog.codecache import distrust
 from fog.errors import UserError
-from fog.interrupts import StopRequest
 from fog.sweep import request, sbatch
 from fog.sweep.engine import LOST, Ended, missing
 from fog.sweep.job import Job
 from fog.sweep.process import Process
 from fog.sweep.request import request_of
+from fog.system.children import python
+from fog.system.code_cache import distrust
+from fog.system.interrupts import StopRequest
 
 _SAVE_SECONDS = 180
 """How long before the time limit a run is told to save; a quarter of the limit if that is less."""

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
 
-from fog.interrupts import StopRequest
-from fog.rundir import BusyError
+from fog.records.run_directory import BusyError
+from fog.records.statuses import SETTLED
 from fog.sweep.checks import existing
 from fog.sweep.engine import Ended, Engine
 from fog.sweep.entry import Entry, State, Tally
-from fog.sweep.job import DONE, Job, JobStatus
+from fog.sweep.job import Job, JobStatus
 from fog.sweep.progress import last_line
+from fog.system.interrupts import StopRequest
 
 POLL_SECONDS = 0.2
 BUSY_SECONDS = 1.0
@@ -58,7 +59,7 @@ class Outcome:
     @property
     def exit_code(self) -> int:
         """0 if every run has a result or is on its way, 130 if interrupted before, 1 otherwise."""
-        well = {*DONE, "queued", "running"} if self.detached else DONE
+        well = {*SETTLED, "queued", "running"} if self.detached else SETTLED
         if all(entry.state in well for entry in self.tally.entries):
             return 0
         return 130 if self.interrupted else 1

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fog.sweep.entry import Entry, State, Tally
 from fog.sweep.view import ORDER, duration, number, overall
-from fog.text import plain
+from fog.system.text import plain
 
 _COLOURS: dict[State, str] = {
     "running": "green",

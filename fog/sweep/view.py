@@ -9,7 +9,7 @@ from typing import TextIO
 
 from fog.sweep.entry import Entry, State, Tally
 from fog.sweep.sweep import View
-from fog.text import plain
+from fog.system.text import plain
 
 LINE_SECONDS = 30.0
 ORDER: tuple[State, ...] = (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from diagnostics import schema
+from fog.records import schema
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "runs"
 TASK = "cartpole-swingup"

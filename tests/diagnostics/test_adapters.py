@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from diagnostics.adapters.memory import IterableMemory
-from diagnostics.adapters.modules import ModuleSubject, Policy
+from diagnostics.adapters.modules import ObservedModules, Policy
 from diagnostics.adapters.observer import Observer
 from fog.errors import UserError
 from fog.events import EnvStep, Facts, Probe, TransitionBatch
@@ -72,12 +72,12 @@ class Agent:
         value = self.q(batch.next_obs, action).min(dim=0).values
         return batch.reward + 0.9 * batch.bootstrap * value
 
-    def subject(self) -> ModuleSubject:
+    def observed(self) -> ObservedModules:
         def actor_loss(batch, noise):
             return -self.q(batch.obs, self.act(batch.obs))[0]
 
         policy = Policy(self.actor, self.act, actor_loss)
-        return ModuleSubject(self.twins, self.target, ACT, policy=policy, rows=16)
+        return ObservedModules(self.twins, self.target, ACT, policy=policy, rows=16)
 
     def memory(self) -> IterableMemory:
         def batches():
@@ -111,7 +111,7 @@ def agent() -> Agent:
 def test_any_torch_critic(tmp_path, agent):
     before = [p.clone() for module in (*agent.twins, agent.actor) for p in module.parameters()]
     state = torch.get_rng_state()
-    observer = Observer(agent.subject(), agent.memory(), FACTS, tmp_path, PROBES)
+    observer = Observer(agent.observed(), agent.memory(), FACTS, tmp_path, PROBES)
     observer.start()
     observer.advance(SIZE, 10)
     observer.end()
@@ -175,18 +175,18 @@ def test_what_one_update_changes_of_somebody_s_agent(tmp_path, agent):
         with torch.no_grad():
             other.twins[0][-1].bias += 0.5
             other.actor[-1].bias += 0.1
-        return subject_of(other)
+        return observed_by(other)
 
-    def subject_of(some):
+    def observed_by(some):
         policy = Policy(
             some.actor,
             some.act,
             lambda batch, noise: -some.q(batch.obs, some.act(batch.obs))[0],
             gaussian=lambda obs: (some.actor(obs), torch.zeros(len(obs), ACT)),
         )
-        return ModuleSubject(some.twins, some.target, ACT, policy=policy, rows=16, update=update)
+        return ObservedModules(some.twins, some.target, ACT, policy=policy, rows=16, update=update)
 
-    observer = Observer(subject_of(agent), agent.memory(), FACTS, tmp_path, ["norms", "churn"])
+    observer = Observer(observed_by(agent), agent.memory(), FACTS, tmp_path, ["norms", "churn"])
     observer.start()
     observer.advance(10, 1)
     layers = read(tmp_path, "layer_norms")
@@ -216,7 +216,7 @@ class Stepping(Probe):
 
 def test_an_observer_passes_on_steps_and_changes(tmp_path, agent):
     probe = Stepping()
-    observer = Observer(agent.subject(), agent.memory(), FACTS, tmp_path, ["dormancy", probe])
+    observer = Observer(agent.observed(), agent.memory(), FACTS, tmp_path, ["dormancy", probe])
     observer.start()
     observer.added(EnvStep(6, 0.0, False, False))
     assert probe.seen == [(6, 7, SIZE, agent.buffer.reward[6].item())]
@@ -239,7 +239,7 @@ def test_an_observer_passes_on_steps_and_changes(tmp_path, agent):
 def test_hidden_gradients_by_the_chain_rule(agent):
     """d loss / d z of the last hidden layer, h = tanh(z), is 2 (Q - y) w (1 - h^2)."""
     noise = torch.zeros(SIZE, ACT)
-    hidden = agent.subject().hidden("online", agent.buffer, noise)
+    hidden = agent.observed().hidden("online", agent.buffer, noise)
     with torch.no_grad():
         error = agent.q(agent.buffer.obs, agent.buffer.action) - agent.target(agent.buffer, noise)
         for member, twin in enumerate(agent.twins):
@@ -270,8 +270,8 @@ def test_gradients_at_the_input_of_any_activation_module():
         twin.norm.weight[5], twin.norm.bias[5] = 0.0, -1.0
         twin.second.bias[2] = -1e3
     buffer = TransitionBatch(*(part.double() for part in Agent().buffer))
-    subject = ModuleSubject([twin], lambda batch, _: batch.reward, ACT)
-    hidden = subject.hidden("online", buffer, torch.zeros(SIZE, ACT))
+    observed = ObservedModules([twin], lambda batch, _: batch.reward, ACT)
+    hidden = observed.hidden("online", buffer, torch.zeros(SIZE, ACT))
     assert list(hidden) == ["act", "act#2"]
 
     first = twin.norm(twin.first(torch.cat([buffer.obs, buffer.action], -1)))
@@ -302,11 +302,11 @@ class Functional(nn.Module):
 
 
 def test_activations_that_cannot_be_seen_are_refused_by_name(agent):
-    subject = ModuleSubject([Functional()], lambda batch, _: batch.reward, ACT)
+    observed = ObservedModules([Functional()], lambda batch, _: batch.reward, ACT)
     with pytest.raises(UserError, match=r"Functional has no activation module.*nn\.ReLU"):
-        subject.hidden("online", agent.buffer, torch.zeros(SIZE, ACT))
+        observed.hidden("online", agent.buffer, torch.zeros(SIZE, ACT))
     # Everything else about it can be probed.
-    assert subject.features("online", agent.buffer.obs, agent.buffer.action).shape == (1, SIZE, 8)
+    assert observed.features("online", agent.buffer.obs, agent.buffer.action).shape == (1, SIZE, 8)
 
 
 def test_replay_iterator(agent):
@@ -321,21 +321,21 @@ def test_replay_iterator(agent):
 def test_what_would_not_be_neutral_is_refused(agent):
     agent.twins[0].insert(2, nn.Dropout(0.1))
     with pytest.raises(UserError, match=r"Dropout.*eval"):
-        agent.subject().losses(agent.buffer, torch.zeros(SIZE, ACT))
+        agent.observed().losses(agent.buffer, torch.zeros(SIZE, ACT))
     agent.twins[0].eval()
-    agent.subject().losses(agent.buffer, torch.zeros(SIZE, ACT))
-    without = ModuleSubject(agent.twins, agent.target, ACT)
+    agent.observed().losses(agent.buffer, torch.zeros(SIZE, ACT))
+    without = ObservedModules(agent.twins, agent.target, ACT)
     assert without.networks == ("online",)
     with pytest.raises(UserError, match="no policy"):
         without.action(agent.buffer.obs)
 
 
 def test_a_fresh_critic_of_somebody_else(agent):
-    subject = agent.subject()
+    observed = agent.observed()
     state = torch.get_rng_state()
-    one, same, other = (subject.fresh("online", np.random.default_rng(s)) for s in (0, 0, 1))
+    one, same, other = (observed.fresh("online", np.random.default_rng(s)) for s in (0, 0, 1))
     assert torch.equal(torch.get_rng_state(), state), "the global stream was used"
-    live = subject.parameters("online")
+    live = observed.parameters("online")
     assert one.keys() == live.keys()
     for name, tensor in one.items():
         assert tensor.shape == live[name].shape and torch.equal(tensor, same[name])
@@ -346,12 +346,12 @@ def test_a_fresh_critic_of_somebody_else(agent):
         for parameter in module.parameters():
             parameter.zero_()
 
-    given = ModuleSubject(agent.twins, agent.target, ACT, init=zeros)
+    given = ObservedModules(agent.twins, agent.target, ACT, init=zeros)
     assert not any(t.any() for t in given.fresh("online", np.random.default_rng(0)).values())
 
 
 def test_what_a_probe_lacks_is_said_before_training(tmp_path, agent):
-    without = ModuleSubject(agent.twins, agent.target, ACT)
+    without = ObservedModules(agent.twins, agent.target, ACT)
     with pytest.raises(UserError, match=r"^probe 'offpolicy': it needs the policy"):
         Observer(without, agent.memory(), FACTS, tmp_path, ["offpolicy"]).start()
 
@@ -364,9 +364,9 @@ def test_what_a_probe_lacks_is_said_before_training(tmp_path, agent):
             return self.gain * x
 
     agent.twins[1].insert(2, Gain())
-    subject = ModuleSubject(agent.twins, agent.target, ACT)
+    observed = ObservedModules(agent.twins, agent.target, ACT)
     with pytest.raises(UserError, match=r"^probe 'warmstart': 2 \(Gain\) has no reset_parameters"):
-        Observer(subject, agent.memory(), FACTS, tmp_path, ["warmstart"]).start()
+        Observer(observed, agent.memory(), FACTS, tmp_path, ["warmstart"]).start()
 
 
 def sb3_model(name: str, **settings):
@@ -420,15 +420,15 @@ def test_sb3_agent_learns_the_same_with_probes(tmp_path, name):
 
 @needs_sb3
 def test_sb3_log_density_is_that_of_its_own_distribution():
-    from diagnostics.adapters.sb3 import subject_of
+    from diagnostics.adapters.sb3 import observed_by
 
     model = sb3_model("SAC", learning_rate=7e-4)
-    subject = subject_of(model)
+    observed = observed_by(model)
     obs = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
     action, density = model.actor.action_log_prob(obs)
     # SB3 adds 1e-6 inside the logarithm of the slope.
-    torch.testing.assert_close(subject.log_prob(obs, action), density.detach(), rtol=0, atol=1e-3)
-    assert subject.critic_lr() == pytest.approx(7e-4)
+    torch.testing.assert_close(observed.log_prob(obs, action), density.detach(), rtol=0, atol=1e-3)
+    assert observed.critic_lr() == pytest.approx(7e-4)
 
 
 @needs_sb3
@@ -454,14 +454,14 @@ def test_sb3_tells_of_every_step_once_it_is_stored(tmp_path, train_freq):
 @needs_sb3
 @pytest.mark.parametrize("name", ["SAC", "TD3"])
 def test_sb3_loss_is_the_library_s_own(tmp_path, monkeypatch, name):
-    """SB3's train(), caught in the act, on the noise that the subject is given."""
-    from diagnostics.adapters.sb3 import BufferMemory, subject_of
+    """SB3's train(), caught in the act, on the noise that the observed is given."""
+    from diagnostics.adapters.sb3 import BufferMemory, observed_by
 
     model = sb3_model(name)
     model.learn(100)
     batch = BufferMemory(model).take(np.arange(30))
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal((30, 1)).astype(np.float32))
-    found = subject_of(model).losses(batch, noise)["online"]
+    found = observed_by(model).losses(batch, noise)["online"]
 
     from stable_baselines3.common.type_aliases import ReplayBufferSamples
 
@@ -492,12 +492,12 @@ def test_sb3_loss_is_the_library_s_own(tmp_path, monkeypatch, name):
 def test_sb3_limits_are_named(tmp_path):
     import stable_baselines3
 
-    from diagnostics.adapters.sb3 import BufferMemory, subject_of
+    from diagnostics.adapters.sb3 import BufferMemory, observed_by
 
     with pytest.raises(UserError, match="gSDE"):
-        subject_of(sb3_model("SAC", use_sde=True))
+        observed_by(sb3_model("SAC", use_sde=True))
     with pytest.raises(UserError, match="SAC and TD3"):
-        subject_of(stable_baselines3.PPO("MlpPolicy", "Pendulum-v1", device="cpu"))
+        observed_by(stable_baselines3.PPO("MlpPolicy", "Pendulum-v1", device="cpu"))
     model = sb3_model(
         "SAC",
         optimize_memory_usage=True,

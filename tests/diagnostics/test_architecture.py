@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import diagnostics
-from diagnostics.architecture import fullest_cycle, growth, networks_of
+from diagnostics.runs.architecture import fullest_cycle, growth, networks_of
 from fog.records.sizes import NetworkSpec
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"

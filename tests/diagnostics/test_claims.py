@@ -16,14 +16,16 @@ import pytest
 from scipy import stats
 
 import diagnostics
-from diagnostics import measures
-from diagnostics.claims import CLAIMS, variants_of
 from diagnostics.errors import AnalysisError
-from diagnostics.evidence import compared, difference, evidence, holm, judged, verdict
-from diagnostics.priming import HIGHEST, PRIMING_CLAIMS
-from diagnostics.statistics import Interval
-from fog import variants
+from diagnostics.metrics.statistics import Interval
+from diagnostics.studies import per_run
+from diagnostics.studies.claims import variants_of
+from diagnostics.studies.priming import HIGHEST
+from diagnostics.studies.priming import STUDY as PRIMING
+from diagnostics.studies.study import paper_claims
+from diagnostics.studies.verdicts import compared, difference, holm, judge, judged, verdict
 from fog.cli import main
+from fog.settings import variants
 from tests.diagnostics.recorded import FIXTURE, TASK, copy
 
 
@@ -77,19 +79,19 @@ def test_a_claim_needs_all_of_its_contrasts(words: str, word: str) -> None:
 
 
 def test_claims_name_variants_that_exist() -> None:
-    assert set(variants.VARIANTS) >= variants_of(CLAIMS)
-    primed = {name.partition("@")[0] for name in variants_of(PRIMING_CLAIMS)}
+    assert set(variants.VARIANTS) >= variants_of(paper_claims())
+    primed = {name.partition("@")[0] for name in variants_of(PRIMING.claims)}
     assert set(variants.VARIANTS) >= primed
-    assert {"sac", "fog", "fog-fixed4"} <= variants_of(CLAIMS)
-    assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
+    assert {"sac", "fog", "fog-fixed4"} <= variants_of(paper_claims())
+    assert len({claim.name for claim in paper_claims()}) == len(paper_claims())
 
 
 def test_evidence_is_the_difference_of_the_variants_numbers() -> None:
     runs = diagnostics.load(FIXTURE)
-    table = evidence(runs)
+    table = judge(runs, paper_claims())
     rows = table[(table["sides"] == "SAC against SAC with reset") & table["counts"]]
     (row,) = rows[rows["what"].str.startswith("loss of a window")].to_dict("records")
-    logs = measures.late_loss(runs)
+    logs = per_run.late_loss(runs)
     of = {
         name: logs[runs.identity["run"][runs.identity["variant"] == name]].to_numpy()
         for name in ("sac", "sac-reset")
@@ -103,7 +105,7 @@ def test_evidence_is_the_difference_of_the_variants_numbers() -> None:
 
 
 def test_uniform_replay_draws_the_old_more_in_the_recorded_runs() -> None:
-    table = evidence(diagnostics.load(FIXTURE))
+    table = judge(diagnostics.load(FIXTURE), paper_claims())
     rows = table[table["claim"] == "older transitions are drawn more"]
     words = dict(zip(rows["sides"], rows["verdict"], strict=True))
     assert words["SAC"] == words["SAC with reset"] == "reproduced"
@@ -128,7 +130,7 @@ def test_runs_that_have_not_ended_are_left_out(tmp_path: Path) -> None:
     for seed in (0, 1):
         run = copy(tmp_path, "sac", seed)
     status(run, "interrupted")
-    row = row_of(evidence(diagnostics.load(tmp_path)), DRAWN, "SAC")
+    row = row_of(judge(diagnostics.load(tmp_path), paper_claims()), DRAWN, "SAC")
     assert (row["seeds"], row["ended"], row["verdict"]) == (1, 1, "inconclusive")
 
 
@@ -138,10 +140,10 @@ def test_a_run_that_diverged_leaves_a_gap_that_shows(
     for seed in (0, 1):
         shutil.copytree(FIXTURE / TASK / "sac" / f"seed{seed}", tmp_path / TASK / "sac" / str(seed))
     run = copy(tmp_path, "sac", 2)
-    complete = row_of(evidence(diagnostics.load(tmp_path)), DRAWN, "SAC")
+    complete = row_of(judge(diagnostics.load(tmp_path), paper_claims()), DRAWN, "SAC")
     assert (complete["seeds"], complete["ended"], complete["verdict"]) == (3, 3, "reproduced")
     status(run, "diverged")
-    row = row_of(evidence(diagnostics.load(tmp_path)), DRAWN, "SAC")
+    row = row_of(judge(diagnostics.load(tmp_path), paper_claims()), DRAWN, "SAC")
     assert (row["seeds"], row["ended"], row["verdict"]) == (2, 3, "inconclusive")
     assert row["low"] > 1
     assert main(["claims", "--runs", str(tmp_path)]) == 0
@@ -153,7 +155,7 @@ def test_a_variant_missing_on_one_task_is_a_gap_too(tmp_path: Path) -> None:
         for seed in (0, 1):
             copy(tmp_path, variant, seed)
     copy(tmp_path, "sac", 0, task="walker-run")
-    table = evidence(diagnostics.load(tmp_path))
+    table = judge(diagnostics.load(tmp_path), paper_claims())
     claim, sides = "plain SAC fails to fit its data", "SAC against SAC with reset"
     assert row_of(table, claim, sides)["seeds"] == 2
     assert row_of(table, claim, sides, "walker-run")["verdict"] == "no data"
@@ -176,14 +178,14 @@ def test_cuer_of_the_other_reading_is_never_counted_as_cuer(
             (run / "config.yaml").write_text(text)
     runs = diagnostics.load(old)
     assert set(runs.identity["label"]) == {"fog", "fog-cuer (cuer quota step)"}
-    row = row_of(evidence(runs), claim, sides)
+    row = row_of(judge(runs, paper_claims()), claim, sides)
     assert (row["seeds"], row["ended"], row["verdict"]) == (0, 0, "no data")
     assert main(["claims", "--runs", str(old)]) == 0
     assert "left out: 2 runs of CUER with cuer_quota step" in capsys.readouterr().err
 
     runs = diagnostics.load(new)
     assert set(runs.identity["label"]) == {"fog", "fog-cuer"}
-    assert row_of(evidence(runs), claim, sides)["seeds"] == 2
+    assert row_of(judge(runs, paper_claims()), claim, sides)["seeds"] == 2
     assert main(["claims", "--runs", str(new)]) == 0
     assert "left out" not in capsys.readouterr().err
     # Side by side they have different labels, and the old ones still do not count.
@@ -191,7 +193,7 @@ def test_cuer_of_the_other_reading_is_never_counted_as_cuer(
     assert {"fog-cuer (cuer quota batch)", "fog-cuer (cuer quota step)"} <= set(
         runs.identity["label"]
     )
-    assert row_of(evidence(runs), claim, sides)["seeds"] == 2
+    assert row_of(judge(runs, paper_claims()), claim, sides)["seeds"] == 2
 
 
 @pytest.mark.parametrize(
@@ -206,14 +208,14 @@ def test_what_must_not_be_mixed(tmp_path: Path, settings: dict[str, Any], words:
     copy(tmp_path / "one", "sac", 0)
     copy(tmp_path / "two", "sac", **settings)
     with pytest.raises(AnalysisError, match=words):
-        evidence(diagnostics.load(tmp_path))
+        judge(diagnostics.load(tmp_path), paper_claims())
 
 
 def test_equal_numbers_say_nothing_about_the_width(tmp_path: Path) -> None:
     for seed in (0, 1):
         copy(tmp_path, "sac", seed)
     # Copies of one run: no spread at all.
-    row = row_of(evidence(diagnostics.load(tmp_path)), DRAWN, "SAC")
+    row = row_of(judge(diagnostics.load(tmp_path), paper_claims()), DRAWN, "SAC")
     assert row["seeds"] == 2 and math.isnan(row["low"])
     assert row["verdict"] == "inconclusive"
 
@@ -227,12 +229,12 @@ def test_the_command_in_its_three_forms(capsys: pytest.CaptureFixture[str]) -> N
     assert "### clearer clusters: **no data** (0 of 2 rows for" in capsys.readouterr().out
     assert main(["claims", "--runs", str(FIXTURE), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [entry["claim"] for entry in document] == [claim.name for claim in CLAIMS]
+    assert [entry["claim"] for entry in document] == [claim.name for claim in paper_claims()]
     assert document[0]["evidence"][2]["estimate"] is None
 
 
 def test_the_figure_holds_every_contrast_that_counts_and_has_an_interval(tmp_path: Path) -> None:
-    table = evidence(diagnostics.load(FIXTURE))
+    table = judge(diagnostics.load(FIXTURE), paper_claims())
     assert main(["claims", "--runs", str(FIXTURE), "--figures", str(tmp_path)]) == 0
     assert (tmp_path / "claims.png").stat().st_size > 10_000
     drawn = pd.read_csv(tmp_path / "claims.csv")
@@ -277,7 +279,7 @@ def test_holm_by_hand() -> None:
 
 def test_contrasts_that_are_sure_alone_may_not_be_together(tmp_path: Path) -> None:
     """Many weak contrasts: each interval leaves zero out, together they do not."""
-    table = evidence(diagnostics.load(FIXTURE))
+    table = judge(diagnostics.load(FIXTURE), paper_claims())
     counted = table[table["counts"] & table["p"].notna()]
     sure = counted["verdict"] != "inconclusive"
     adjusted = holm(counted["p"].to_numpy(float))
@@ -296,7 +298,7 @@ def test_primed_runs_are_variants_of_their_own(tmp_path: Path) -> None:
             evals = pd.read_csv(home / "evals.csv")
             evals["return"] = gain + seed
             evals.to_csv(home / "evals.csv", index=False)
-            assert variant in variants_of(PRIMING_CLAIMS)
-    table = evidence(diagnostics.load(tmp_path), PRIMING_CLAIMS)
+            assert variant in variants_of(PRIMING.claims)
+    table = judge(diagnostics.load(tmp_path), PRIMING.claims)
     row = table[table["sides"] == f"plain SAC against plain SAC primed {HIGHEST:,}"].iloc[0]
     assert (row["estimate"], row["seeds"], row["verdict"]) == (50.0, 2, "reproduced")

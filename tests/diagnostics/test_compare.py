@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import diagnostics
-from diagnostics.compare import compare
 from diagnostics.errors import AnalysisError
+from diagnostics.report.compare import compare
 from fog.cli import main
 from tests.diagnostics.recorded import FIXTURE, TASK, copy, mark
 

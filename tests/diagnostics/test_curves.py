@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from diagnostics.curves import mean_curves
+from diagnostics.metrics.curves import mean_curves
 
 
 def table(values):

@@ -8,9 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from diagnostics.dormant import TAUS, dormant_ratios, event_changes, lasting_layers, persistence
-from diagnostics.stories.ablations import dormancy, dormancy_at_expansions
-from diagnostics.stories.page import MissingDataError
+from diagnostics.metrics.dormancy import (
+    TAUS,
+    dormant_ratios,
+    event_changes,
+    lasting_layers,
+    persistence,
+)
+from diagnostics.studies.page import MissingDataError
+from diagnostics.studies.shared.dormancy import dormancy, dormancy_at_expansions
 
 
 def row(phase, gradient, layer="stem", member=0, step=10):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from diagnostics.embedding import Settings, embed
+from diagnostics.metrics.embedding import Settings, embed
 
 QUICK = Settings(iterations=250, clusters=(2, 3, 4), quality_points=200)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diagnostics import theory
-from diagnostics.expectation import count_moments, goodness_of_fit
+from diagnostics.metrics.expected_counts import count_moments, goodness_of_fit
 
 CASES = [(0.0, 1.0), (0.05, 0.0), (0.05, 0.2), (0.3, 0.01), (0.5, 1.0), (1e-7, 0.1)]
 

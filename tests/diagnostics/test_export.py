@@ -11,10 +11,10 @@ import pytest
 import diagnostics
 from diagnostics.commands.export import command
 from diagnostics.errors import AnalysisError, RunsWarning
-from diagnostics.export import export
-from diagnostics.privacy import clean_command, clean_config, clean_text
-from fog import configfile
-from fog.rundir import RunDirectory
+from diagnostics.runs.export import export
+from diagnostics.runs.privacy import clean_command, clean_config, clean_text
+from fog.records.run_directory import RunDirectory
+from fog.settings import config_file
 from tests.diagnostics.recorded import copy, mark
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
@@ -189,7 +189,7 @@ def test_a_run_that_is_being_written_is_left_out(runs: Path, tmp_path: Path) -> 
 def test_no_run_is_resumed_while_it_is_copied(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from diagnostics import export as module
+    from diagnostics.runs import export as module
 
     seen: list[bool] = []
     join = module._join
@@ -217,8 +217,8 @@ def module_flock(handle: int) -> None:
 def test_a_failed_export_keeps_the_earlier_copy(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    from diagnostics import export as module
-    from diagnostics import exportfolder
+    from diagnostics.runs import export as module
+    from diagnostics.runs import export_folder
 
     kept = tmp_path / "kept"
     export(runs, kept)
@@ -230,7 +230,7 @@ def test_a_failed_export_keeps_the_earlier_copy(
     if moment == "build":
         monkeypatch.setattr(module, "_join", fail)
     else:
-        monkeypatch.setattr(exportfolder, "place", fail)
+        monkeypatch.setattr(export_folder, "place", fail)
     with pytest.raises(AnalysisError, match=r"cannot write to .*No space left"):
         command(["--runs", str(runs), "--out", str(kept)])
     assert {path: everything(kept).get(path) for path in before} == before
@@ -295,8 +295,8 @@ def test_exports_say_nothing_of_machine_and_user(runs: Path, tmp_path: Path) -> 
     assert cleaned["hardware"] == {k: v for k, v in manifest["hardware"].items() if k != "host"}
     for name in ("versions", "git_commit", "started", "ended", "final_return", "probes"):
         assert cleaned[name] == manifest[name]
-    config = configfile.read_settings(tmp_path / "clean" / SEED / "config.yaml")
-    assert config == configfile.read_settings(config_path) | {"out": "my runs"}
+    config = config_file.read_settings(tmp_path / "clean" / SEED / "config.yaml")
+    assert config == config_file.read_settings(config_path) | {"out": "my runs"}
 
 
 @pytest.mark.parametrize(

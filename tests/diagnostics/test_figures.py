@@ -7,9 +7,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from diagnostics import notebooks
 from diagnostics.errors import AnalysisError
-from diagnostics.notebooks import Notebook, assign, available, choose
+from diagnostics.report import notebooks
+from diagnostics.report.notebooks import Notebook, assign, available, choose
 from fog.cli import main
 from tests.diagnostics.recorded import FIXTURE
 

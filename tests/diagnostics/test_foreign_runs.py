@@ -11,11 +11,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from diagnostics import report
-from diagnostics.figures import Outcome, _write_index, read_index
 from diagnostics.plots.layout import crown
 from diagnostics.plots.save import save_figure
-from diagnostics.rundirs import RunFiles
+from diagnostics.report import html as report
+from diagnostics.report.execution import Outcome, _write_index, read_index
+from diagnostics.runs.directories import RunFiles
 from fog.cli import main
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "runs" / "cartpole-swingup" / "sac" / "seed0"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from diagnostics.grids import diagonal, log_ratio, loss_grids
+from diagnostics.metrics.loss_grid import diagonal, log_ratio, loss_grids
 
 WINDOW = 100
 

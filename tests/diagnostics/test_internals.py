@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from diagnostics import schema
-from diagnostics.internals import curves_inside, network_norms
+from diagnostics.metrics.internals import curves_inside, network_norms
 from diagnostics.plots.card import run_inside
+from fog.records import schema
 
 EVENTS = pd.DataFrame({"event": ["reset"], "env_step": [15]})
 

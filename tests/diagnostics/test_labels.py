@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 
-from diagnostics.labels import _NO_INFLUENCE, _SINCE, labels
-from fog.config import Config
-from fog.rundir import _RUNTIME
+from diagnostics.runs.labels import _SINCE, labels
+from fog.records.runtime import RUNTIME
+from fog.settings.config import Config
 
 
-def test_settings_without_influence_are_those_that_may_change_on_resume() -> None:
-    """The analysis may not import fog, so it keeps its own list; this keeps the two together."""
-    identity = {"task", "variant", "seed"}
-    watching = {"probes", "log_every"}
-    assert set(_RUNTIME) | identity | watching == _NO_INFLUENCE
+def test_runs_that_differ_in_where_and_how_they_ran_have_one_label() -> None:
+    settings = Config().flat()
+    assert set(RUNTIME) < set(settings)
+    identity = pd.DataFrame({"task": ["t"] * 2, "variant": ["sac"] * 2})
+    elsewhere = {**settings, **dict.fromkeys(RUNTIME, "other"), "seed": 9, "log_every": 7}
+    assert labels(identity, [settings, elsewhere]) == ["sac", "sac"]
 
 
 def test_runs_from_before_a_setting_existed_are_like_those_with_its_default() -> None:

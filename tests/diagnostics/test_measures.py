@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 
 import diagnostics
-from diagnostics import measures
-from diagnostics.claims import CLAIMS, Measure
-from diagnostics.embedding import embed
-from diagnostics.runs import Runs
+from diagnostics.metrics.embedding import embed
+from diagnostics.runs.load import Runs
+from diagnostics.studies import per_run
+from diagnostics.studies.claims import Measure
+from diagnostics.studies.study import paper_claims
 from tests.diagnostics.recorded import FIXTURE
 
 
@@ -56,34 +57,34 @@ LOSS = heatmap({cell: float(np.exp(value)) for cell, value in LOGS.items()})
 
 def test_the_diagonal_is_the_newest_window_of_the_online_critic() -> None:
     found = runs(critic_loss=LOSS)
-    assert measures.diagonal(found)["a"] == pytest.approx((1 + 3 + 7 + 9) / 4)
-    assert measures.late_diagonal(found)["a"] == pytest.approx((7 + 9) / 2)
-    assert measures.diagonal_growth(found)["a"] == pytest.approx((7 + 9) / 2 - (1 + 3) / 2)
+    assert per_run.diagonal(found)["a"] == pytest.approx((1 + 3 + 7 + 9) / 4)
+    assert per_run.late_diagonal(found)["a"] == pytest.approx((7 + 9) / 2)
+    assert per_run.diagonal_growth(found)["a"] == pytest.approx((7 + 9) / 2 - (1 + 3) / 2)
 
 
 def test_a_window_that_is_filling_or_has_no_loss_never_moves_the_diagonal() -> None:
     table = LOSS.copy()
     table.loc[(table["env_step"] == 400) & (table["window"] == 3), "count"] = 60
     # The newest complete window of step 400 is then the third, with e^5.
-    assert measures.late_diagonal(runs(critic_loss=table))["a"] == pytest.approx((7 + 5) / 2)
+    assert per_run.late_diagonal(runs(critic_loss=table))["a"] == pytest.approx((7 + 5) / 2)
     table = LOSS.copy()
     table.loc[(table["env_step"] == 400) & (table["window"] == 3), "mean"] = np.nan
-    assert measures.late_diagonal(runs(critic_loss=table))["a"] == pytest.approx(7)
+    assert per_run.late_diagonal(runs(critic_loss=table))["a"] == pytest.approx(7)
 
 
 def test_the_late_loss_is_of_all_windows() -> None:
-    found = measures.late_loss(runs(critic_loss=LOSS))["a"]
+    found = per_run.late_loss(runs(critic_loss=LOSS))["a"]
     assert found == pytest.approx((4 + 4 + 7 + 1 + 1 + 5 + 9) / 7)
 
 
 def test_the_late_index_compares_newest_and_older_half() -> None:
     # At 300 of three windows the oldest one, at 400 of four the oldest two.
-    found = measures.late_index(runs(critic_loss=LOSS))["a"]
+    found = per_run.late_index(runs(critic_loss=LOSS))["a"]
     assert found == pytest.approx(((7 - 4) + (9 - 1)) / 2)
 
 
 def test_the_scale_free_loss_is_the_other_column() -> None:
-    found = measures.diagonal(runs(critic_loss=LOSS), quantity="scaled")["a"]
+    found = per_run.diagonal(runs(critic_loss=LOSS), quantity="scaled")["a"]
     assert found == pytest.approx(5 + np.log(10))
 
 
@@ -98,7 +99,7 @@ def test_draws_per_transition_of_the_last_snapshot() -> None:
         }
     )
     # 80 draws of the oldest ten, 20 of the newest ten.
-    assert measures.drawn(runs(sample_counts=counts))["a"] == pytest.approx(np.log(4))
+    assert per_run.drawn(runs(sample_counts=counts))["a"] == pytest.approx(np.log(4))
 
 
 def test_an_explosion_is_the_peak_between_resets_and_not_before_the_first() -> None:
@@ -113,15 +114,15 @@ def test_an_explosion_is_the_peak_between_resets_and_not_before_the_first() -> N
         {"run": "a", "env_step": [100, 120, 200], "event": ["reset", "expansion", "reset"]}
     )
     # A row on the step of a reset closes the interval before it.
-    found = measures.explosion(runs(train=train, events=events))["a"]
+    found = per_run.explosion(runs(train=train, events=events))["a"]
     assert found == pytest.approx((np.log(8) + np.log(4)) / 2)
-    mean = measures.buffer_loss(runs(train=train, events=events))["a"]
+    mean = per_run.buffer_loss(runs(train=train, events=events))["a"]
     assert mean == pytest.approx((np.log(2) + np.log(8) + np.log(4)) / 3)
 
 
 def test_agents_without_a_buffer_critic_have_no_explosion() -> None:
     train = pd.DataFrame({"run": ["a"], "env_step": [100], "critic_loss": [1.0]})
-    assert measures.explosion(runs(train=train, events=pd.DataFrame())).empty
+    assert per_run.explosion(runs(train=train, events=pd.DataFrame())).empty
 
 
 def dormancy(rows: list[tuple[str, str, list[float]]]) -> pd.DataFrame:
@@ -149,11 +150,11 @@ def test_dormancy_in_points_with_and_without_the_newborn() -> None:
         )
     )
     by = {"score": "gradient"}
-    assert measures.fall_at_expansions(found, **by)["a"] == pytest.approx(100 * (2 / 4 - 1 / 8))
-    assert measures.fall_of_old_layers(found, **by)["a"] == pytest.approx(100 * (2 / 4 - 1 / 4))
-    assert measures.dormant(found, **by)["a"] == pytest.approx(25)
+    assert per_run.fall_at_expansions(found, **by)["a"] == pytest.approx(100 * (2 / 4 - 1 / 8))
+    assert per_run.fall_of_old_layers(found, **by)["a"] == pytest.approx(100 * (2 / 4 - 1 / 4))
+    assert per_run.dormant(found, **by)["a"] == pytest.approx(25)
     # Every activation is 1 there: nothing is dormant by that score.
-    assert measures.dormant(found, score="activation")["a"] == 0
+    assert per_run.dormant(found, score="activation")["a"] == 0
 
 
 def test_clusters_at_the_snapshot_nearest_to_a_fifth() -> None:
@@ -167,8 +168,8 @@ def test_clusters_at_the_snapshot_nearest_to_a_fifth() -> None:
             "features": [*apart, *noise],
         }
     )
-    early = measures.silhouette(runs(features=features))["a"]
-    late = measures.silhouette(runs(features=features), at=1.0)["a"]
+    early = per_run.silhouette(runs(features=features))["a"]
+    late = per_run.silhouette(runs(features=features), at=1.0)["a"]
     assert early > 0.9 > 0.6 > late
     assert early == pytest.approx(embed(apart).silhouette)
 
@@ -178,13 +179,13 @@ def test_a_snapshot_of_another_time_is_no_stand_in() -> None:
     features = pd.DataFrame(
         {"run": "a", "env_step": 300, "features": list(rng.normal(size=(40, 3)))}
     )
-    assert measures.silhouette(runs(features=features)).empty
-    assert len(measures.silhouette(runs(features=features), at=0.75)) == 1
+    assert per_run.silhouette(runs(features=features)).empty
+    assert len(per_run.silhouette(runs(features=features), at=0.75)) == 1
 
 
 def test_features_that_do_not_vary_are_left_out() -> None:
     features = pd.DataFrame({"run": "a", "env_step": 80, "features": [np.ones(3)] * 40})
-    assert measures.silhouette(runs(features=features)).empty
+    assert per_run.silhouette(runs(features=features)).empty
 
 
 def test_late_return_is_the_mean_of_the_last_fifth_of_the_evaluations() -> None:
@@ -195,25 +196,25 @@ def test_late_return_is_the_mean_of_the_last_fifth_of_the_evaluations() -> None:
             "return": [1000.0, 10.0, 30.0, 40.0],
         }
     )
-    assert measures.late_return(runs(evals=evals))["a"] == pytest.approx((20 + 40) / 2)
+    assert per_run.late_return(runs(evals=evals))["a"] == pytest.approx((20 + 40) / 2)
 
 
 def test_success_where_the_task_is_scored_by_it() -> None:
     facts = pd.DataFrame({"run": ["a"], "steps": [400], "metric": ["success"]})
     evals = pd.DataFrame({"run": "a", "env_step": [400], "return": [7.0], "success_once": [1.0]})
-    assert measures.late_return(runs(runs=facts, evals=evals))["a"] == 1.0
+    assert per_run.late_return(runs(runs=facts, evals=evals))["a"] == 1.0
 
 
 @pytest.mark.parametrize(
     "measure",
     [
-        measures.drawn,
-        measures.late_loss,
-        measures.late_index,
-        measures.diagonal_growth,
-        measures.late_return,
-        partial(measures.silhouette, at=1.0),
-        partial(measures.dormant, score="activation"),
+        per_run.drawn,
+        per_run.late_loss,
+        per_run.late_index,
+        per_run.diagonal_growth,
+        per_run.late_return,
+        partial(per_run.silhouette, at=1.0),
+        partial(per_run.dormant, score="activation"),
     ],
 )
 def test_recorded_runs_have_one_number_each(measure: Any) -> None:
@@ -225,7 +226,7 @@ def test_recorded_runs_have_one_number_each(measure: Any) -> None:
     assert np.isfinite(values).all()
 
 
-MEASURES = sorted({part.measure for claim in CLAIMS for part in claim.contrasts}, key=str)
+MEASURES = sorted({part.measure for claim in paper_claims() for part in claim.contrasts}, key=str)
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -7,14 +7,16 @@ import pandas as pd
 import pytest
 
 import diagnostics
-from diagnostics.curves import mean_curves
-from diagnostics.grids import loss_grids
-from diagnostics.plots import age, names
+from diagnostics.metrics.curves import mean_curves
+from diagnostics.metrics.loss_grid import loss_grids
+from diagnostics.metrics.scores import curve
+from diagnostics.paper import names
+from diagnostics.plots import age
 from diagnostics.plots.curves import curves, highlighted
 from diagnostics.plots.heatmaps import loss_heatmaps, shared_norm
 from diagnostics.plots.layout import seeds_text, step_label
+from diagnostics.plots.lines import lines
 from diagnostics.plots.scores import score_against, score_bars
-from diagnostics.scores import curve
 from tests.diagnostics.recorded import FIXTURE, VARIANTS
 
 
@@ -79,7 +81,7 @@ def test_curves_draw_every_label_and_mark_resets(runs):
     drawn(figure)
     axes = figure.axes[0]
     colours = {line.get_color() for line in axes.lines}
-    assert {look.colour for look in names.lines(VARIANTS).values()} <= colours
+    assert {look.colour for look in lines(VARIANTS).values()} <= colours
     assert plotted is table
     assert "2 seeds" in figure.get_supxlabel()
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -134,7 +136,7 @@ def test_score_against_cost_has_a_panel_for_each_cost():
 
 def test_no_two_lines_look_alike():
     series = ["sac", "sac (scale 0.1)", "fog-uniform", "sac-utd1", "expanded-sac", "fog", "mine"]
-    looks = names.lines(series)
+    looks = lines(series)
     assert len({(look.colour, look.stroke) for look in looks.values()}) == len(series)
     assert looks["sac (scale 0.1)"].label == "SAC (scale 0.1)"
     assert looks["mine"].label == "mine"

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from diagnostics.commands.power import command
-from diagnostics.power import MOST_SEEDS, bootstrap_power, seeds_needed, welch_power
+from diagnostics.metrics.power import MOST_SEEDS, bootstrap_power, seeds_needed, welch_power
 from fog.cli import main
 from tests.diagnostics.recorded import copy
 

@@ -12,7 +12,7 @@ import pytest
 import diagnostics
 from diagnostics.commands.report import command
 from diagnostics.errors import AnalysisError
-from diagnostics.report import render, write
+from diagnostics.report.html import render, write
 from tests.diagnostics.recorded import FIXTURE, copy
 
 pytestmark = pytest.mark.filterwarnings("ignore::diagnostics.errors.RunsWarning")

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import diagnostics
-from diagnostics.report import write
+from diagnostics.report.html import write
 from tests.diagnostics.recorded import FIXTURE, copy
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")

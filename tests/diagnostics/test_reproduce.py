@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from diagnostics.commands import reproduce
+from diagnostics.studies.motivating_example import STUDY
 from fog.errors import UserError
 from fog.sweep import planfile, sweep
 from tests.fog.sweep.scripted import Scripted, crash, interrupt_us
@@ -37,9 +38,7 @@ def test_five_variants_are_trained_and_then_drawn(
 ) -> None:
     assert reproduce.command(["--out", str(tmp_path), "--seeds", "2"]) == 0
     assert sum(map(len, engine.submitted)) == 10
-    assert {path.name for path in (tmp_path / "cartpole-swingup").iterdir()} == set(
-        reproduce.VARIANTS
-    )
+    assert {path.name for path in (tmp_path / "cartpole-swingup").iterdir()} == set(STUDY.variants)
     assert drawn == [tmp_path]
     # A second call finds all of them finished.
     assert reproduce.command(["--out", str(tmp_path), "--seeds", "2"]) == 0
@@ -64,7 +63,7 @@ def test_nothing_is_drawn_from_half_of_the_runs(
 
 
 def test_it_runs_what_the_miniature_plan_describes() -> None:
-    plan = planfile.read(Path("miniature/motivating"))
+    plan = planfile.read(Path("miniature/motivating_example"))
     planned = {job.label: job.config for job in plan.jobs({"out": "runs/reproduce"})}
     assert {job.label: job.config for job in reproduce.jobs_of([])} == planned
 

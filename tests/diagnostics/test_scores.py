@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import diagnostics
-from diagnostics import scores
 from diagnostics.errors import AnalysisError
+from diagnostics.metrics import scores
 from tests.diagnostics.recorded import FIXTURE
 
 

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from diagnostics import statistics
+from diagnostics.metrics import statistics
 
 RLIABLE = pd.read_csv(Path(__file__).parents[1] / "fixtures" / "rliable.csv")
 CASES = {"3x4": (3, 4, 5), "5x7": (5, 7, 17), "10x1": (10, 1, 29)}

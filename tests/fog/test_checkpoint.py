@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fog import checkpoint
 from fog.errors import UserError
+from fog.records import checkpoint
 
 
 def fill(home: Path) -> None:

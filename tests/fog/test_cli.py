@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fog import training
 from fog.cli import main
 from fog.cli.train import configure
-from fog.config import Config
 from fog.errors import UserError
-from fog.rundir import RunDirectory
+from fog.records.run_directory import RunDirectory
+from fog.settings.config import Config
+from fog.training import run as training
 
 TINY = shlex.split(
     "train --task gym:Pendulum-v1 --variant fog --scale 0.02 --steps 60 --warmup-steps 20 "

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fog import codecache
-from fog.agents import compilecache
-from fog.codecache import cache_folder, distrust
+from fog.agent import compile_cache
 from fog.errors import UserError
-from fog.kernels import build
+from fog.fast.kernels import build
+from fog.system import code_cache
+from fog.system.code_cache import cache_folder, distrust
 from tests.fog.test_kernels import needs_compiler
 
 
@@ -93,14 +93,14 @@ def test_a_compiled_update_that_others_can_write_is_not_read(
     path.write_bytes(pickle.dumps(_Code()))
     path.chmod(0o666)
     with pytest.warns(UserWarning, match="others can write to it"):
-        assert compilecache._load(path) is None
+        assert compile_cache._load(path) is None
     assert not (tmp_path / "ran").exists()
 
 
 def test_what_we_write_is_ours_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with compilecache._written(tmp_path / "update") as new:
+        with compile_cache._written(tmp_path / "update") as new:
             Path(new).touch()
     finally:
         os.umask(before)
@@ -127,4 +127,4 @@ def test_a_library_that_others_can_write_is_built_again(
 def test_the_folder_is_the_one_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
-    assert codecache._default() == Path(default_cache_dir())
+    assert code_cache._default() == Path(default_cache_dir())

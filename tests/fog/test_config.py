@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fog import configfile
-from fog.config import GROUPS, Config, group_of
 from fog.errors import ConfigError
-from fog.options import hints
-from fog.variants import VARIANTS, resolve
+from fog.settings import config_file
+from fog.settings.config import GROUPS, Config, group_of
+from fog.settings.options import hints
+from fog.settings.variants import VARIANTS, resolve
 
 BAD = [
     ({"tau": 1.5}, "tau"),
@@ -65,11 +65,11 @@ def test_bare_names_are_unique() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_round_trips_through_yaml(variant: str) -> None:
     config = resolve("humanoid-walk", variant, scale=0.03)
-    assert configfile.from_yaml(configfile.to_yaml(config)) == config
+    assert config_file.from_yaml(config_file.to_yaml(config)) == config
 
 
 def test_yaml_reads_numbers_as_people_write_them() -> None:
-    settings = configfile.settings_from_yaml(
+    settings = config_file.settings_from_yaml(
         "replay: {epsilon: 1e-5, tau: .1}\nrun: {steps: 100_000}"
     )
     assert settings == {"epsilon": 1e-5, "tau": 0.1, "steps": 100_000}
@@ -88,7 +88,7 @@ def test_yaml_reads_numbers_as_people_write_them() -> None:
 )
 def test_bad_yaml_is_explained_in_one_line(text: str, said: str) -> None:
     with pytest.raises(ConfigError) as error:
-        configfile.from_yaml(text)
+        config_file.from_yaml(text)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -128,5 +128,5 @@ def test_any_config_is_accepted_and_round_trips_or_is_rejected_by_name(changes: 
         assert any(name in str(error) for name in group_of())
         assert "\n" not in str(error)
         return
-    assert configfile.from_yaml(configfile.to_yaml(config)) == config
+    assert config_file.from_yaml(config_file.to_yaml(config)) == config
     assert Config.from_flat(config.flat()) == config

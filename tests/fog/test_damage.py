@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import fog
-from fog import checkpoint
-from fog.config import Config
 from fog.errors import UserError
-from fog.rundir import RunDirectory
-from fog.trainer import Trainer
+from fog.records import checkpoint
+from fog.records.run_directory import RunDirectory
+from fog.settings.config import Config
+from fog.training.trainer import Trainer
 from tests.fog.test_resume import interrupt
 from tests.training import assert_same_run, newest, tiny
 

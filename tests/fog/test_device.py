@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fog import device
 from fog.errors import UserError
-from fog.variants import resolve
+from fog.settings.variants import resolve
+from fog.training import device
 
 CPU = torch.device("cpu")
 

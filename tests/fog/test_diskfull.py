@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fog import checkpoint, configfile
+from fog.records import checkpoint
+from fog.settings import config_file
 from tests.training import tiny
 
 
@@ -30,7 +31,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_is_one_line(disk: Path, tmp_path: Path) -> None:
     config = tiny(disk / "runs", width=16, log_every=10, probes=("dormancy", "sample_counts"))
     path = tmp_path / "config.yaml"
-    path.write_text(configfile.to_yaml(config))
+    path.write_text(config_file.to_yaml(config))
     command = [sys.executable, "-m", "fog", "train", "--config", str(path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode in (1, 2), ended.stderr

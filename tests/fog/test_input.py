@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from fog import checkpoint
 from fog.cli import main
 from fog.cli.parser import integer
-from fog.configfile import load_yaml
 from fog.errors import ConfigError, UserError
-from fog.rundir import RunDirectory
+from fog.records import checkpoint
+from fog.records.run_directory import RunDirectory
+from fog.settings.config_file import load_yaml
 from fog.sweep import ray, sbatch
 from fog.sweep.job import Job
 from fog.sweep.progress import read

@@ -11,9 +11,8 @@ import sys
 import pytest
 import torch
 
-from fog import kernels
-from fog.kernels import build
-from fog.networks import products
+from fog.fast import kernels, products
+from fog.fast.kernels import build
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -91,12 +90,12 @@ def test_picked_back(native: bool, columns: int, share: float) -> None:
         gradient, weight, gate = normal(rows, 17), normal(2, columns, 17), normal(2, rows, columns)
         pick = torch.arange(rows) % 10 < 10 * share
         assert_same(
-            products.picked_back(gradient, weight, pick, None, native),
-            products.picked_back(*doubles(gradient, weight), pick, None, False),
+            products.back_one_twin(gradient, weight, pick, None, native),
+            products.back_one_twin(*doubles(gradient, weight), pick, None, False),
         )
-        got = products.picked_back(gradient, weight, pick, gate, native)
+        got = products.back_one_twin(gradient, weight, pick, gate, native)
         double_gradient, double_weight, double_gate = doubles(gradient, weight, gate)
-        want = products.picked_back(double_gradient, double_weight, pick, double_gate, False)
+        want = products.back_one_twin(double_gradient, double_weight, pick, double_gate, False)
         assert_same(got, want)
 
 
@@ -179,7 +178,7 @@ def test_what_does_not_fit_is_refused(native: bool) -> None:
     with pytest.raises(RuntimeError, match="sizes"):
         torch.ops.fog.weight_gradients(normal(3, 5), normal(2, 4, 7))
     with pytest.raises(RuntimeError, match="sizes"):
-        torch.ops.fog.picked_back(normal(3, 7), weight, torch.zeros(4, dtype=torch.bool), None)
+        torch.ops.fog.back_one_twin(normal(3, 7), weight, torch.zeros(4, dtype=torch.bool), None)
 
 
 @needs_compiler
@@ -231,7 +230,7 @@ def test_what_the_compiler_says_is_passed_on(tmp_path, monkeypatch: pytest.Monke
 def test_older_processors(processor: str) -> None:
     """Registers of four and of eight numbers: the tests of this file in a process of its own."""
     script = (
-        "import sys, pytest; from fog.kernels import build; "
+        "import sys, pytest; from fog.fast.kernels import build; "
         f"build._FLAGS = (*build._FLAGS, '-march={processor}'); "
         f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}]))"
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fog import losses
+from fog.algorithms import losses
 
 
 def draw(*shape, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fog.optim import adamw_, init_optimiser, polyak_
+from fog.algorithms.optimiser import adamw_, init_optimiser, polyak_
 
 CPU = torch.device("cpu")
 

@@ -13,13 +13,14 @@ import pandas as pd
 import pytest
 
 import fog
-from fog import checkpoint, learner
-from fog.agents import Agent
-from fog.config import Config
-from fog.learner import Learner
+from fog.agent import Agent
+from fog.records import checkpoint
+from fog.records.run_directory import RunDirectory
 from fog.replay import Replay
-from fog.rundir import RunDirectory
-from fog.schedule import PORTION, timeline
+from fog.settings.config import Config
+from fog.training import learner
+from fog.training.learner import Learner
+from fog.training.schedule import PORTION, timeline
 from tests.training import assert_same_run, newest, tiny
 
 DOSE = 100

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from fog import progress
+from fog.training import console
 
 
 class Clock:
@@ -14,12 +14,12 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(console.time, "monotonic", lambda: self.now)
 
 
 def test_lines_tell_the_time_that_priming_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, stream = Clock(monkeypatch), io.StringIO()
-    lines = progress.Lines(2000, 0, "run", stream)
+    lines = console.Lines(2000, 0, "run", stream)
     clock.now += 10
     for made in range(100, 10_001, 100):
         lines.prime(made, 10_000)
@@ -37,13 +37,13 @@ def test_lines_tell_the_time_that_priming_takes(monkeypatch: pytest.MonkeyPatch)
 def test_a_dose_of_one_portion_has_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     Clock(monkeypatch)
     stream = io.StringIO()
-    progress.Lines(2000, 0, "run", stream).prime(16, 16)
+    console.Lines(2000, 0, "run", stream).prime(16, 16)
     assert stream.getvalue() == "run: priming 16/16 updates (100%)\n"
 
 
 def test_a_bar_shows_priming_and_keeps_the_rate_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, stream = Clock(monkeypatch), io.StringIO()
-    bar = progress.Bar(2000, 0, "run", stream)
+    bar = console.Bar(2000, 0, "run", stream)
     before = bar._bar.last_print_t
     for made in range(100, 1001, 100):
         bar.prime(made, 1000)

@@ -15,13 +15,15 @@ from pathlib import Path
 import pytest
 
 import fog
-from fog import checkpoint, configfile, video
-from fog.config import Config
 from fog.errors import UserError
-from fog.probing import Probes
+from fog.probing.dispatch import Probes
+from fog.records import checkpoint
+from fog.records.run_directory import RunDirectory
 from fog.replay import Replay
-from fog.rundir import RunDirectory
-from fog.trainer import Trainer
+from fog.settings import config_file
+from fog.settings.config import Config
+from fog.training import video
+from fog.training.trainer import Trainer
 from tests.training import assert_same_run, newest, tiny
 
 RESUMED = {
@@ -44,7 +46,7 @@ RESUMED = {
 def start(config: Config, *arguments: str) -> subprocess.Popen[str]:
     path = Path(config.runtime.out) / "config.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(configfile.to_yaml(config))
+    path.write_text(config_file.to_yaml(config))
     command = [sys.executable, "-m", "fog", "train", "--config", str(path), *arguments]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fog.schedule import UpdateSchedule, timeline
-from fog.variants import resolve
+from fog.settings.variants import resolve
+from fog.training.schedule import UpdateSchedule, timeline
 
 
 @given(

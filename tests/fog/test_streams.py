@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fog import streams, training
 from fog.cli import main
-from fog.rundir import RunDirectory
-from fog.text import LINE, VALUE, one_line, plain, shown
+from fog.records.run_directory import RunDirectory
+from fog.system import streams
+from fog.system.text import LINE, VALUE, one_line, plain, shown
+from fog.training import run as training
 from tests.fog.test_cli import TINY
 from tests.training import tiny
 
@@ -64,7 +65,7 @@ def test_a_script_that_trains_outlives_its_output(
 def test_a_closed_stream_is_not_taken_by_a_file_of_the_run(tmp_path: Path) -> None:
     """The next file opened would be number 1, and what a library prints would go into it."""
     code = (
-        "import os, sys; from fog import streams\n"
+        "import os, sys; from fog.system import streams\n"
         "with streams.lasting():\n"
         "    file = open('table.csv', 'w')\n"
         "    os.write(1, b'chatter of a library')\n"

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from fog.errors import UserError
-from fog.ledger import Ledger, fingerprint
-from fog.tables import CsvTable, ProbeTable
+from fog.records.ledger import Ledger, fingerprint
+from fog.records.tables import CsvTable, ProbeTable
 
 
 def test_rows_survive_without_closing_and_floats_are_exact(tmp_path: Path) -> None:

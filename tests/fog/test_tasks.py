@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from fog import tasks
 from fog.errors import ConfigError
-from fog.rundir import path_of
-from fog.variants import resolve
+from fog.records.run_directory import path_of
+from fog.settings import tasks
+from fog.settings.variants import resolve
 
 
 def test_the_41_tasks_by_table_of_the_paper() -> None:

@@ -13,13 +13,14 @@ import pytest
 import torch
 
 import fog
-from fog import checkpoint, training
 from fog.errors import UserError
 from fog.events import Change, Probe, View
+from fog.records import checkpoint
+from fog.records.run_directory import RunDirectory
 from fog.replay import Replay, make_sampler
-from fog.rundir import RunDirectory
-from fog.schedule import timeline
 from fog.seeding import generator
+from fog.training import run as training
+from fog.training.schedule import timeline
 from tests.training import assert_same_run, newest, tiny
 
 COMBINATIONS = list(
@@ -74,7 +75,7 @@ class Noting(Probe):
         self.seen: list[tuple[int, str, torch.Tensor]] = []
 
     def _note(self, view: View, what: str) -> None:
-        weights = view.subject.parameters("online")["stem.weight"].clone()
+        weights = view.agent.parameters("online")["stem.weight"].clone()
         self.seen.append((view.env_step, what, weights))
 
     def on_change(self, view: View, event: Change) -> None:
@@ -88,7 +89,7 @@ def test_a_window_that_ends_on_a_reset_is_measured_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     probe = Noting()
-    monkeypatch.setattr("fog.subject.load", lambda _: [probe])
+    monkeypatch.setattr("fog.probing.observed.load", lambda _: [probe])
     fog.train(tiny(tmp_path, reset_steps=(200,), expansion_updates=()))
     at_reset = [(what, weights) for step, what, weights in probe.seen if step == 200]
     assert [what for what, _ in at_reset] == ["window", "before reset", "after reset"]
@@ -100,7 +101,7 @@ def test_a_window_that_ends_on_an_expansion_is_measured_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     probe = Noting()
-    monkeypatch.setattr("fog.subject.load", lambda _: [probe])
+    monkeypatch.setattr("fog.probing.observed.load", lambda _: [probe])
     # 40 steps of warm-up, then one update a step: the last of step 100 is the 60th.
     fog.train(tiny(tmp_path, reset_steps=(), expansion_updates=(60,)))
     seen = [what for step, what, _ in probe.seen if step == 100]

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from fog.errors import ConfigError
-from fog.scaling import DURATIONS, SCHEDULES
-from fog.variants import VARIANTS, get, resolve
+from fog.settings.scaling import DURATIONS, SCHEDULES
+from fog.settings.variants import VARIANTS, get, resolve
 
 MOTIVATING = ("sac", "sac-reset", "per-sac", "balanced-sac", "expanded-sac")
 

@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fog import losses, seeding
-from fog.agents import Agent, build_agent
+from fog import seeding
+from fog.agent import Agent, build_agent
+from fog.algorithms import losses
 from fog.events import Episode, Probe, Update
-from fog.probing import Probes, ProbeView, Progress
+from fog.probing.dispatch import Counters, Probes, ProbeView
+from fog.probing.observed import ObservedFogAgent, facts_of
 from fog.replay import Batch, Replay, make_sampler
-from fog.subject import AgentSubject, facts_of
 from tests.fog.agents.agent_helpers import doubled
 from tests.training import tiny
 
@@ -41,7 +42,7 @@ def promote(agent: Agent) -> None:
 class Stage:
     agent: Agent
     replay: Replay
-    progress: Progress
+    progress: Counters
     view: ProbeView
     probes: Probes
     directory: Path
@@ -85,11 +86,11 @@ def build(
         quota=16.0,
     )
     replay = (DoubleReplay if double else Replay)(OBS, ACT, SIZE, sampler=sampler)
-    progress = Progress()
+    progress = Counters()
     view = ProbeView(
-        facts_of(config), progress, AgentSubject(agent), replay, seeding.generator(0, "x"), path
+        facts_of(config), progress, ObservedFogAgent(agent), replay, seeding.generator(0, "x"), path
     )
-    attached = Probes(list(probes), view.facts, progress, view.subject, replay, path)
+    attached = Probes(list(probes), view.facts, progress, view.agent, replay, path)
     stage = Stage(agent, replay, progress, view, attached, path)
     play(stage, added)
     return stage
@@ -136,9 +137,9 @@ def actor_loss(
 ) -> torch.Tensor:
     """The actor's training loss per transition from its Gaussian, cloning included once it is on.
 
-    Written out with torch.distributions and `fog.losses` as a reference for what probes see.
+    Written out with torch.distributions and `fog.algorithms.losses`, to compare probes with.
     """
-    networks, rule = stage.agent.networks, stage.agent.rule
+    networks, rule = stage.agent.networks, stage.agent.hyper
     before = mean + log_std.exp() * noise
     action = torch.tanh(before)
     density = torch.distributions.Normal(mean, log_std.exp()).log_prob(before)

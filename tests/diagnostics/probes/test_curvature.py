@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from diagnostics.probes.curvature import Curvature, lanczos
-from fog import probing
+from fog.probing import registry
 from tests.diagnostics.probes.stage import SIZE, build, normals
 from tests.diagnostics.probes.test_further_probes import reference_loss
 
@@ -34,7 +34,7 @@ def test_eigenvalues_of_a_tiny_critic(tmp_path, variant):
     after = stage.agent.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     table = stage.read("curvature").set_index("critic")
-    assert list(table.index) == list(stage.view.subject.critics)
+    assert list(table.index) == list(stage.view.agent.critics)
     rng = stage.rng("curvature")
     for critic, row in table.iterrows():
         matrix = hessian(stage, critic, normals(rng, SIZE))
@@ -68,8 +68,8 @@ def test_lanczos_ends_when_nothing_is_left_to_find():
 
 
 def test_curvature_must_be_named():
-    assert "curvature" in probing.available()
-    assert "curvature" not in probing.chosen(["all"])
-    assert "curvature" in probing.chosen(["all", "curvature"])
-    assert "curvature:steps=3" in probing.chosen(["all", "curvature:steps=3"])
-    assert probing.chosen(["curvature"]) == ["curvature"]
+    assert "curvature" in registry.available()
+    assert "curvature" not in registry.chosen(["all"])
+    assert "curvature" in registry.chosen(["all", "curvature"])
+    assert "curvature:steps=3" in registry.chosen(["all", "curvature:steps=3"])
+    assert registry.chosen(["curvature"]) == ["curvature"]

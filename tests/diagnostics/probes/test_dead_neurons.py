@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fog.subject import AgentSubject
+from fog.probing.observed import ObservedFogAgent
 from tests.fog.agents.agent_helpers import ACT, doubled, make_agent, make_batch, one
 
 WIDTH, ROWS = 6, 12
@@ -23,7 +23,7 @@ def build(**settings):
     agent._set_state(doubled(agent._state))
     batch = type(one(make_batch()))(*(part.double() for part in one(make_batch(size=ROWS))))
     noise = torch.randn(ROWS, ACT, generator=torch.Generator().manual_seed(1)).double()
-    return AgentSubject(agent), batch, noise
+    return ObservedFogAgent(agent), batch, noise
 
 
 def kill(params, key, neuron):
@@ -73,8 +73,8 @@ def forward(params, x, activation, seen=None, bump=None):
     return x @ params["head.weight"] + params["head.bias"]
 
 
-def member_of(subject, network, member):
-    return {name: tensor[member].clone() for name, tensor in subject.parameters(network).items()}
+def member_of(observed, network, member):
+    return {name: tensor[member].clone() for name, tensor in observed.parameters(network).items()}
 
 
 def squared_error(params, batch, target, activation, **looking):
@@ -84,11 +84,11 @@ def squared_error(params, batch, target, activation, **looking):
 
 @pytest.mark.parametrize("settings", [PLAIN, NORMALISED, {"variant": "fog"}])
 def test_gradients_at_the_inputs_of_activations_by_brute_force(settings):
-    subject, batch, noise = build(**settings)
+    observed, batch, noise = build(**settings)
     activation = "relu" if settings != {"variant": "fog"} else "elu"
-    target = subject.losses(batch, noise)["online"].target
-    params = member_of(subject, "online", 1)
-    found = subject.hidden("online", batch, noise)
+    target = observed.losses(batch, noise)["online"].target
+    params = member_of(observed, "online", 1)
+    found = observed.hidden("online", batch, noise)
     seen: dict = {}
     squared_error(params, batch, target, activation, seen=seen)
     assert list(found) == list(seen)
@@ -110,31 +110,31 @@ def test_gradients_at_the_inputs_of_activations_by_brute_force(settings):
 
 @pytest.mark.parametrize("settings", [PLAIN, NORMALISED])
 def test_a_dead_neuron_scores_zero_although_its_output_is_wanted(settings):
-    subject, batch, noise = build(**settings)
+    observed, batch, noise = build(**settings)
     for network in ("online", "actor"):
-        params = subject.parameters(network)
+        params = observed.parameters(network)
         for key in first_layers(params):
             kill(params, key, DEAD)
         for key in first_layers(params):
-            hidden = subject.hidden(network, batch, noise)[key]
+            hidden = observed.hidden(network, batch, noise)[key]
             assert (hidden.output[..., DEAD] == 0).all()
             score = hidden.gradient.abs().mean(dim=1)
             assert (score[:, DEAD] == 0).all()
             assert (score > 0).any(dim=-1).all()
     # At the output the layers above pull at it all the same: there it would look active.
-    target = subject.losses(batch, noise)["online"].target
+    target = observed.losses(batch, noise)["online"].target
     seen: dict = {}
-    leaves = {k: v.requires_grad_() for k, v in member_of(subject, "online", 0).items()}
+    leaves = {k: v.requires_grad_() for k, v in member_of(observed, "online", 0).items()}
     loss = squared_error(leaves, batch, target, "relu", seen=seen)
     _, output = seen["stem"]
     (pull,) = torch.autograd.grad(loss.sum(), [output])
     assert pull[:, DEAD].abs().mean() > 0.1 * pull.abs().mean()
 
 
-def incoming(subject, batch, noise, key):
+def incoming(observed, batch, noise, key):
     """By neuron of a layer of the first twin: do its incoming weights and bias get gradient?"""
-    target = subject.losses(batch, noise)["online"].target
-    leaves = {k: v.requires_grad_() for k, v in member_of(subject, "online", 0).items()}
+    target = observed.losses(batch, noise)["online"].target
+    leaves = {k: v.requires_grad_() for k, v in member_of(observed, "online", 0).items()}
     loss = squared_error(leaves, batch, target, "relu").mean()
     wanted = [leaves[f"{key}.weight"], leaves[f"{key}.bias"]]
     weight, bias = torch.autograd.grad(loss, wanted)
@@ -142,8 +142,8 @@ def incoming(subject, batch, noise, key):
 
 
 def test_without_layer_norm_a_score_of_zero_means_no_weight_gradient():
-    subject, batch, noise = build(**PLAIN)
-    params = subject.parameters("online")
+    observed, batch, noise = build(**PLAIN)
+    params = observed.parameters("online")
     layers = first_layers(params)
     assert len(layers) == 2
     for key in layers:
@@ -152,33 +152,33 @@ def test_without_layer_norm_a_score_of_zero_means_no_weight_gradient():
         # Active, but nobody listens.
         params[f"{layers[1]}.weight"][:, UNHEARD, :] = 0.0
     for key in layers:
-        score = subject.hidden("online", batch, noise)[key].gradient[0].abs().mean(dim=0)
-        learns = incoming(subject, batch, noise, key)
+        score = observed.hidden("online", batch, noise)[key].gradient[0].abs().mean(dim=0)
+        learns = incoming(observed, batch, noise, key)
         assert torch.equal(score > 0, learns)
         assert not learns[DEAD] and learns.any()
-    first = subject.hidden("online", batch, noise)[layers[0]]
+    first = observed.hidden("online", batch, noise)[layers[0]]
     assert (first.output[0, :, UNHEARD] != 0).any()
-    assert not incoming(subject, batch, noise, layers[0])[UNHEARD]
+    assert not incoming(observed, batch, noise, layers[0])[UNHEARD]
 
 
 def test_layer_norm_passes_some_gradient_on_to_a_dead_neuron_s_weights():
     """Its weights move the mean and the spread by which the other neurons are normalised."""
-    subject, batch, noise = build(**NORMALISED)
-    kill(subject.parameters("online"), "stem", DEAD)
-    score = subject.hidden("online", batch, noise)["stem"].gradient[0].abs().mean(dim=0)
+    observed, batch, noise = build(**NORMALISED)
+    kill(observed.parameters("online"), "stem", DEAD)
+    score = observed.hidden("online", batch, noise)["stem"].gradient[0].abs().mean(dim=0)
     assert score[DEAD] == 0
-    assert incoming(subject, batch, noise, "stem")[DEAD]
+    assert incoming(observed, batch, noise, "stem")[DEAD]
 
 
 def test_the_outer_layers_have_no_activation_and_are_seen_as_they_are():
-    subject, batch, noise = build(variant="fog")
-    target = subject.losses(batch, noise)["online"].target
+    observed, batch, noise = build(variant="fog")
+    target = observed.losses(batch, noise)["online"].target
     seen: dict = {}
-    leaves = {k: v.requires_grad_() for k, v in member_of(subject, "online", 0).items()}
+    leaves = {k: v.requires_grad_() for k, v in member_of(observed, "online", 0).items()}
     loss = squared_error(leaves, batch, target, "elu", seen=seen)
     z, h = seen["block0.outer"]
     assert z is h
-    hidden = subject.hidden("online", batch, noise)["block0.outer"]
+    hidden = observed.hidden("online", batch, noise)["block0.outer"]
     (wanted,) = torch.autograd.grad(loss.sum(), [z])
     torch.testing.assert_close(hidden.gradient[0], wanted, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(hidden.output[0], z.detach(), rtol=1e-9, atol=1e-12)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from diagnostics.probes.dormancy import Dormancy
-from fog import losses
+from fog.algorithms import losses
 from fog.events import Change
 from fog.networks import critic_layers
 from tests.diagnostics.probes.stage import SIZE, actor_loss, build, normals, promote
@@ -17,7 +17,7 @@ CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
 def perturbed_loss(stage, network, batch, noise, layer, where, amount):
     """The network's loss with `amount` added to the input of one neuron's activation, each row."""
-    networks, rule = stage.agent.networks, stage.agent.rule
+    networks, rule = stage.agent.networks, stage.agent.hyper
     width = stage.agent.spec.width
     if network == "actor":
         bump = {layer: torch.zeros(len(noise), width, dtype=torch.float64)}
@@ -30,10 +30,10 @@ def perturbed_loss(stage, network, batch, noise, layer, where, amount):
     found = networks.transition_losses(batch, noise)
     if network == "value":
         values, _ = critic_layers(networks.value_net(), batch.obs, rule.activation, bump)
-        above = found.value_target - values[0]
+        above = found["value"].target - values[0]
         return torch.where(above < 0, 1 - rule.expectile, rule.expectile) * above.square()
     values, _ = networks.q_layers(batch.obs, batch.action, network, bump)
-    target = found.target if network == "online" else found.offline_target
+    target = found[network].target
     return (values - target).square().sum(dim=0)
 
 
@@ -70,7 +70,7 @@ def check_dormancy(tmp_path, network, layer, offline=0.0, **settings):
     # The noise of earlier measurements comes first in the stream.
     first = stage.read("dormancy").query("phase == 'cadence'")["env_step"].unique()
     for rows in [*first, SIZE]:
-        for name in stage.view.subject.networks:
+        for name in stage.view.agent.networks:
             noise = normals(rng, int(rows))
             if rows == SIZE and name == network:
                 wanted = noise
@@ -78,7 +78,7 @@ def check_dormancy(tmp_path, network, layer, offline=0.0, **settings):
     if network == "actor":
         outputs = stage.agent.networks.policy_layers(batch.obs)[1][layer]
     elif network == "value":
-        params, activation = stage.agent.networks.value_net(), stage.agent.rule.activation
+        params, activation = stage.agent.networks.value_net(), stage.agent.hyper.activation
         outputs = critic_layers(params, batch.obs, activation)[1][layer][0]
     else:
         outputs = stage.agent.networks.q_layers(batch.obs, batch.action, network)[1][layer][0]
@@ -98,8 +98,8 @@ def test_dormancy_gradients_equal_autograd_to_rounding(tmp_path):
     stage = build(tmp_path, Dormancy(), variant="fog")
     batch, noise = stage.everything(), normals(np.random.default_rng(0), SIZE)
     networks = stage.agent.networks
-    target = networks.transition_losses(batch, noise).offline_target
-    for layer, hidden in stage.view.subject.hidden("offline", batch, noise).items():
+    target = networks.transition_losses(batch, noise)["offline"].target
+    for layer, hidden in stage.view.agent.hidden("offline", batch, noise).items():
         zero = torch.zeros_like(hidden.output, requires_grad=True)
         values, _ = networks.q_layers(batch.obs, batch.action, "offline", {layer: zero})
         loss = losses.critic_loss(values, target)
@@ -114,7 +114,7 @@ def test_the_cloning_actor_s_gradients_equal_autograd_to_rounding(tmp_path):
     found = []
     for amount in (100.0, -200.0):
         raise_offline(stage, amount)
-        found.append(stage.view.subject.hidden("actor", batch, noise))
+        found.append(stage.view.agent.hidden("actor", batch, noise))
         for layer, hidden in found[-1].items():
             zero = torch.zeros_like(hidden.output[0], requires_grad=True)
             (mean, log_std), _ = stage.agent.networks.policy_layers(batch.obs, {layer: zero})

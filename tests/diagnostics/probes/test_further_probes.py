@@ -24,7 +24,7 @@ from diagnostics.probes.srank import (
 from diagnostics.probes.validation import Validation
 from fog.events import Change
 from fog.networks import actor_layers, critic_forward, critic_layers
-from fog.probing import Probes
+from fog.probing.dispatch import Probes
 from tests.diagnostics.probes.stage import SIZE, actor_loss, build, episodes, normals, play
 
 
@@ -70,18 +70,18 @@ def test_srank_table_equals_a_singular_value_decomposition(tmp_path):
 
 def reference_loss(stage, network, params, batch, noise):
     """Training loss per transition and penultimate features of a network with these parameters."""
-    rule, found = stage.agent.rule, stage.agent.networks.transition_losses(batch, noise)
+    rule, found = stage.agent.hyper, stage.agent.networks.transition_losses(batch, noise)
     if network == "actor":
         policy, layers = actor_layers(params, batch.obs, rule.activation, rule.log_std)
         return actor_loss(stage, batch, noise, *policy), layers["hidden1"]
     if network == "value":
         values, layers = critic_layers(params, batch.obs, rule.activation)
-        above = found.value_target - values[0]
+        above = found["value"].target - values[0]
         weight = torch.where(above < 0, 1 - rule.expectile, rule.expectile)
         return weight * above.square(), layers["features"]
     inputs = torch.cat([batch.obs, batch.action], dim=-1)
     values, layers = critic_layers(params, inputs, rule.activation)
-    target = found.target if network == "online" else found.offline_target
+    target = found[network].target
     return (values - target).square().sum(dim=0), layers["features"]
 
 
@@ -91,7 +91,7 @@ def test_norms(tmp_path, network):
     row = stage.read("norms").query("env_step == 50").set_index("network").loc[network]
     rng, networks = stage.rng("norms"), stage.agent.networks
     for rows in (17, 20, 25, 30, 35, 40, 45, 50):
-        noise = {name: normals(rng, rows) for name in stage.view.subject.networks}
+        noise = {name: normals(rng, rows) for name in stage.view.agent.networks}
         rng.choice(rows, 16, replace=False)
         rng.standard_normal((2, 16, 2), dtype=np.float32)
     trees = {"actor": networks.actor, "value": networks.value_net}
@@ -174,7 +174,7 @@ def test_overestimation_by_definition(tmp_path):
     for episode in made:
         length = len(episode.rewards)
         obs = torch.from_numpy(episode.observations)
-        bonus = stage.view.subject.entropy_bonus(obs, normals(rng, length + 1)).numpy()
+        bonus = stage.view.agent.entropy_bonus(obs, normals(rng, length + 1)).numpy()
         final = obs[-1:]
         beyond = networks.q_values(final, torch.tanh(networks.policy(final)[0])).min().item()
         q = networks.q_values(obs[:-1], torch.from_numpy(episode.actions)).min(dim=0).values
@@ -202,13 +202,13 @@ def test_overestimation_without_discount(tmp_path):
     """Other people's agents may have gamma 1: half of a truncated episode is compared."""
     stage = build(tmp_path, variant="expanded-sac")
     facts = dataclasses.replace(stage.view.facts, discount=1.0)
-    subject, made = stage.view.subject, episodes()
-    Probes([Overestimation()], facts, stage.progress, subject, stage.replay, tmp_path).evaluation(
+    observed, made = stage.view.agent, episodes()
+    Probes([Overestimation()], facts, stage.progress, observed, stage.replay, tmp_path).evaluation(
         made
     )
     row = stage.read("overestimation").iloc[0]
     final = torch.from_numpy(made[1].observations[-1:])
-    beyond = subject.q_values("online", final, subject.action(final)).min().item()
+    beyond = observed.q_values("online", final, observed.action(final)).min().item()
     returns = [made[0].rewards[t:].sum() for t in range(7)]
     returns += [made[1].rewards[t:].sum() + beyond for t in range(6)]
     assert row["states"] == 13
@@ -236,7 +236,8 @@ def test_validation_is_the_loss_on_evaluation_transitions(tmp_path):
                 weight=torch.ones(1),
             )
             found = stage.agent.networks.transition_losses(one, noise[k : k + 1])
-            rows.append([found.critic, found.offline_critic, found.value, found.offline_target])
+            losses = [found[name].loss for name in ("online", "offline", "value")]
+            rows.append([*losses, found["offline"].target])
             k += 1
     found = np.array([[float(part) for part in row] for row in rows])
     for column, critic in enumerate(("online", "offline", "value")):
@@ -278,14 +279,14 @@ def test_plasticity_by_adam_written_out(tmp_path, critic):
     }
     inputs = torch.cat([batch.obs, batch.action], dim=-1)
     params = {k: v.clone() for k, v in stage.agent.networks.critic(critic).items()}
-    q = critic_forward(params, inputs, stage.agent.rule.activation)
+    q = critic_forward(params, inputs, stage.agent.hyper.activation)
     mean, spread = q.mean(dim=1, keepdim=True), q.std(dim=1, keepdim=True, correction=0)
     first = {name: torch.zeros_like(tensor) for name, tensor in params.items()}
     second = {name: torch.zeros_like(tensor) for name, tensor in params.items()}
     curve = []
     for step in range(21):
         leaves = {name: tensor.detach().requires_grad_() for name, tensor in params.items()}
-        q = critic_forward(leaves, inputs, stage.agent.rule.activation)
+        q = critic_forward(leaves, inputs, stage.agent.hyper.activation)
         loss = ((q - mean) / spread - targets[critic]).square().mean()
         curve.append(loss.item())
         loss.backward()

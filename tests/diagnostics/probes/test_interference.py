@@ -14,11 +14,11 @@ from tests.diagnostics.probes.stage import SIZE, build, normals
 
 def single_gradients(stage, ids, noise):
     """Flat gradients of the online critic's loss, one transition at a time, by plain autograd."""
-    networks, rule = stage.agent.networks, stage.agent.rule
+    networks, rule = stage.agent.networks, stage.agent.hyper
     found = []
     for k, i in enumerate(ids):
         one = stage.replay.take(np.array([i]))
-        target = networks.transition_losses(one, noise[k : k + 1]).target
+        target = networks.transition_losses(one, noise[k : k + 1])["online"].target
         leaves = {n: t.detach().clone().requires_grad_() for n, t in networks.critic().items()}
         q = critic_forward(leaves, torch.cat([one.obs, one.action], dim=-1), rule.activation)
         ((q[0] - target) ** 2 + (q[1] - target) ** 2).sum().backward()

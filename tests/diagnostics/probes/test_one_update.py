@@ -10,7 +10,7 @@ import torch
 
 from diagnostics.probes.churn import Churn
 from diagnostics.probes.norms import Norms
-from fog.agents import Networks
+from fog.agent import Networks
 from fog.events import Change
 from fog.replay import Batch
 from tests.diagnostics.probes.stage import ACT, build, normals, play, promote
@@ -26,7 +26,7 @@ def trained(stage, rng, monkeypatch):
     noise = torch.from_numpy(rng.standard_normal((2, size, ACT), dtype=np.float32))
     other = copy.deepcopy(stage.agent)
     # The copied view would still look at the original.
-    other.networks = Networks(lambda: other._state, other.rule)
+    other.networks = Networks(lambda: other._state, other.backend)
     with monkeypatch.context() as patch:
         patch.setattr(torch, "randn", lambda *_, **__: noise)
         other.update(Batch(*(column.unsqueeze(0) for column in stage.replay.take(ids))))
@@ -44,7 +44,7 @@ def skip(rng, rows, networks):
 def trees(agent):
     networks = agent.networks
     found = {"online": networks.critic("online"), "actor": networks.actor()}
-    if agent.rule.offline:
+    if agent.hyper.offline:
         found |= {"offline": networks.critic("offline"), "value": networks.value_net()}
     return found
 
@@ -62,14 +62,14 @@ def test_norms_by_layer_and_what_one_update_changes(tmp_path, monkeypatch, varia
     stage = build(tmp_path, Norms(per_window=4), variant=variant, bc_wait_updates=0)
     table = stage.read("layer_norms").query("env_step == 50")
     table = table.set_index(table["network"] + "/" + table["layer"] + "." + table["parameter"])
-    rng, networks = stage.rng("norms"), len(stage.view.subject.networks)
+    rng, networks = stage.rng("norms"), len(stage.view.agent.networks)
     for rows in MEASURED[:-1]:
         skip(rng, rows, networks)
-    noise = {name: normals(rng, 50) for name in stage.view.subject.networks}
+    noise = {name: normals(rng, 50) for name in stage.view.agent.networks}
     before, after = copied(stage.agent), copied(trained(stage, rng, monkeypatch))
     assert set(table.index) == set(before) and len(table) == len(before)
     for network in trees(stage.agent):
-        gradients = stage.view.subject.gradients(network, stage.everything(), noise[network])
+        gradients = stage.view.agent.gradients(network, stage.everything(), noise[network])
         for name, gradient in gradients.items():
             row, key = table.loc[f"{network}/{name}"], f"{network}/{name}"
             norm = before[key].norm().item()
@@ -158,7 +158,7 @@ def test_an_update_on_a_copy_leaves_the_agent_as_it_was(tmp_path):
     before, counters = stage.agent.state_dict(), stage.agent.counters()
     batch = stage.everything()
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 50, ACT)))
-    stage.view.subject.updated(batch, noise)
+    stage.view.agent.updated(batch, noise)
     after = stage.agent.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     assert stage.agent.counters() == counters

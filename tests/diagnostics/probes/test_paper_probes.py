@@ -11,7 +11,6 @@ import torch
 from diagnostics.probes.critic_loss import CriticLoss
 from diagnostics.probes.features import Features
 from diagnostics.probes.sample_counts import SampleCounts
-from fog.agents import transition_losses
 from fog.events import Change
 from fog.networks import critic_layers
 from tests.diagnostics.probes.stage import ACT, SIZE, build, normals, play, promote
@@ -28,17 +27,13 @@ def test_critic_loss_is_the_training_loss_of_each_transition(tmp_path, variant, 
     rows = []
     for k, i in enumerate(range(added - SIZE, added)):
         one = stage.replay.take(np.array([i]))
-        found = transition_losses(stage.agent._state, one, noise[k : k + 1], stage.agent.rule)
-        rows.append([None if part is None else part.item() for part in found])
-    columns = {"online": (0, 1), "offline": (3, 4), "value": (5, 6)}
-    if not stage.agent.rule.offline:
-        columns = {"online": (0, 1)}
+        rows.append(stage.agent.networks.transition_losses(one, noise[k : k + 1]))
+    critics = ("online", "offline", "value") if stage.agent.hyper.offline else ("online",)
     table, raw = stage.read("critic_loss"), stage.read("critic_loss_raw")
-    assert set(table["critic"]) == set(columns)
+    assert set(table["critic"]) == set(critics)
     assert set(table["env_step"]) == {added}
-    for critic, (at, target_at) in columns.items():
-        loss = np.array([row[at] for row in rows])
-        target = np.array([row[target_at] for row in rows])
+    for critic in critics:
+        loss, target = np.array([[part.item() for part in row[critic]] for row in rows]).T
         kept = raw[raw["critic"] == critic].iloc[0]
         assert kept["first"] == added - SIZE
         np.testing.assert_allclose(kept["loss"], loss, **CLOSE)
@@ -68,7 +63,7 @@ def test_critic_loss_is_the_training_loss_of_each_transition(tmp_path, variant, 
 def test_the_scaled_loss_of_a_constant_critic(tmp_path):
     """Twins that answer with the mean target have 2: the loss is a sum over both."""
     stage = build(tmp_path, CriticLoss(), window_steps=SIZE)
-    found = stage.view.subject.losses(stage.everything(), normals(stage.rng("critic_loss"), SIZE))
+    found = stage.view.agent.losses(stage.everything(), normals(stage.rng("critic_loss"), SIZE))
     with torch.no_grad():
         params = stage.agent._state.critic
         params["head.weight"].zero_()
@@ -83,15 +78,17 @@ def test_the_scaled_loss_of_a_constant_critic(tmp_path):
 def test_in_mixed_precision_losses_are_mixed_and_values_are_not(tmp_path):
     stage = build(tmp_path, double=False, precision="bfloat16")
     batch, noise = stage.everything(), normals(np.random.default_rng(0), SIZE)
-    full = dataclasses.replace(stage.agent.rule, mixed_precision=False)
+    full = dataclasses.replace(stage.agent.hyper, mixed_precision=False)
     mixed, exact = (
-        transition_losses(stage.agent._state, batch, noise, rule).critic
-        for rule in (stage.agent.rule, full)
+        stage.agent.backend.transition_losses(stage.agent._state, batch, noise, hyper)[
+            "online"
+        ].loss
+        for hyper in (stage.agent.hyper, full)
     )
-    seen = stage.view.subject.losses(batch, noise)["online"].loss
+    seen = stage.view.agent.losses(batch, noise)["online"].loss
     assert torch.equal(seen, mixed) and not torch.equal(seen, exact)
     inputs, params = torch.cat([batch.obs, batch.action], dim=-1), stage.agent.networks.critic()
-    q = stage.view.subject.q_values("online", batch.obs, batch.action)
+    q = stage.view.agent.q_values("online", batch.obs, batch.action)
     assert torch.equal(q, critic_layers(params, inputs, full.activation)[0])
 
 
@@ -109,21 +106,21 @@ def test_critic_loss_accumulates_in_double_precision(tmp_path):
 @pytest.mark.parametrize("variant", ["fog", "expanded-sac"])
 def test_the_compiled_loss_is_the_same_loss(tmp_path, monkeypatch, variant):
     stage = build(tmp_path, variant=variant, double=False)
-    subject, batch = stage.view.subject, stage.everything()
+    observed, batch = stage.view.agent, stage.everything()
     noise = normals(np.random.default_rng(0), SIZE)
-    monkeypatch.setattr("fog.subject._WORTH_COMPILING", 0)
-    monkeypatch.setattr("fog.subject._CACHED_VALUES", 0)
+    monkeypatch.setattr("fog.probing.observed._WORTH_COMPILING", 0)
+    monkeypatch.setattr("fog.probing.observed._CACHED_VALUES", 0)
     stage.agent.compiled = True
-    rows, losses = subject.bulk_losses(SIZE)
-    assert rows == 64 and losses != subject.losses
+    rows, losses = observed.bulk_losses(SIZE)
+    assert rows == 64 and losses != observed.losses
     ids = np.arange(64) % SIZE
     wide, long = stage.replay.take(ids), noise[torch.from_numpy(ids)]
-    found, wanted = losses(wide, long), subject.losses(wide, long)
+    found, wanted = losses(wide, long), observed.losses(wide, long)
     assert found.keys() == wanted.keys()
     for critic in wanted:
         torch.testing.assert_close(found[critic].loss, wanted[critic].loss, rtol=1e-4, atol=1e-5)
     rest = losses(batch, noise)["online"].loss
-    assert torch.equal(rest, subject.losses(batch, noise)["online"].loss)
+    assert torch.equal(rest, observed.losses(batch, noise)["online"].loss)
 
 
 @pytest.mark.parametrize("variant", ["sac", "balanced-sac"])
@@ -185,7 +182,7 @@ def test_features_of_a_sample(tmp_path):
     batch, networks = stage.replay.take(ids), stage.agent.networks
     noise = torch.from_numpy(rng.standard_normal((10, ACT), dtype=np.float32))
     q = networks.q_values(batch.obs, batch.action)[0]
-    target = networks.transition_losses(batch, noise).target
+    target = networks.transition_losses(batch, noise)["online"].target
     np.testing.assert_allclose(table["q"], q, **CLOSE)
     np.testing.assert_allclose(table["td_error"], target - q, **CLOSE)
     np.testing.assert_allclose(table["reward"], batch.reward, **CLOSE)

@@ -8,10 +8,10 @@ from importlib.metadata import EntryPoint
 import numpy as np
 import pytest
 
-from diagnostics import schema
-from fog import probing, tables
 from fog.errors import ConfigError, UserError
 from fog.events import EnvStep, Probe
+from fog.probing import dispatch, registry
+from fog.records import schema, tables
 from tests.diagnostics.probes.stage import build
 
 
@@ -28,7 +28,7 @@ class Failing(Probe):
 
 def test_a_probe_that_overrides_nothing_is_never_called(tmp_path, monkeypatch):
     probes = build(tmp_path, Idle(), added=1).probes
-    assert not any(probes.wants(hook) for hook in probing.HOOKS)
+    assert not any(probes.wants(hook) for hook in dispatch.HOOKS)
     monkeypatch.setattr(Idle, "on_window", lambda *_: pytest.fail("called"), raising=False)
     probes.window()
     probes.env_step(EnvStep(0, 0.0, False, False))
@@ -36,7 +36,7 @@ def test_a_probe_that_overrides_nothing_is_never_called(tmp_path, monkeypatch):
 
 
 def test_every_hook_of_the_protocol_is_dispatched():
-    assert {name for name in vars(Probe) if name.startswith("on_")} == set(probing.HOOKS)
+    assert {name for name in vars(Probe) if name.startswith("on_")} == set(dispatch.HOOKS)
 
 
 def test_a_failing_probe_stops_the_run_by_name(tmp_path):
@@ -61,7 +61,7 @@ def test_a_probe_refuses_an_agent_before_training(tmp_path):
 
 @pytest.mark.parametrize("name", ["interference", "offpolicy", "warmstart"])
 def test_a_window_without_data_records_nothing(tmp_path, name):
-    probes = build(tmp_path, *probing.load([name]), added=0).probes
+    probes = build(tmp_path, *registry.load([name]), added=0).probes
     probes.window()
     assert not (tmp_path / name).exists()
 
@@ -76,16 +76,16 @@ def test_each_probe_has_a_stream_of_its_own(tmp_path):
 
 
 def test_names_and_options():
-    known = sorted(probing.available())
-    assert probing.chosen(["none"]) == [] == probing.chosen([])
-    assert probing.chosen(["all"]) == probing.usual() == [n for n in known if n != "curvature"]
-    both = probing.chosen(["all", "critic_loss:raw"])
+    known = sorted(registry.available())
+    assert registry.chosen(["none"]) == [] == registry.chosen([])
+    assert registry.chosen(["all"]) == registry.usual() == [n for n in known if n != "curvature"]
+    both = registry.chosen(["all", "critic_loss:raw"])
     assert len(both) == len(known) - 1 and "critic_loss:raw" in both
-    (probe,) = probing.load(["critic_loss:raw"])
+    (probe,) = registry.load(["critic_loss:raw"])
     assert probe._raw is True
-    (probe,) = probing.load(["critic_loss:raw=false"])
+    (probe,) = registry.load(["critic_loss:raw=false"])
     assert probe._raw is False
-    (probe,) = probing.load(["features:at=0.5+0.1:size=7"])
+    (probe,) = registry.load(["features:at=0.5+0.1:size=7"])
     assert (probe._at, probe._size) == ([0.1, 0.5], 7)
 
 
@@ -124,15 +124,15 @@ def test_names_and_options():
 )
 def test_mistakes_are_named(spec, message):
     with pytest.raises(ConfigError, match=message):
-        probing.load(spec)
+        registry.load(spec)
 
 
 def test_a_probe_that_cannot_be_imported_is_named(monkeypatch):
-    entry = EntryPoint("broken", "no_such_module:Broken", probing.USUAL)
-    monkeypatch.setattr(probing, "available", lambda: {"broken": entry})
-    assert probing.chosen(["all"]) == ["broken"], "names alone import nothing"
+    entry = EntryPoint("broken", "no_such_module:Broken", registry.USUAL)
+    monkeypatch.setattr(registry, "available", lambda: {"broken": entry})
+    assert registry.chosen(["all"]) == ["broken"], "names alone import nothing"
     with pytest.raises(ConfigError, match="'broken' cannot be loaded from no_such_module:Broken"):
-        probing.load(["all"])
+        registry.load(["all"])
 
 
 def test_seconds_spent_outlive_a_resume(tmp_path):

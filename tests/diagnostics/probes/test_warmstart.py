@@ -11,11 +11,11 @@ import torch
 
 from diagnostics.probes.warmstart import WarmStart
 from fog import seeding
-from fog.agents import build_agent
+from fog.agent import build_agent
 from fog.networks import critic_forward
-from fog.probing import Probes, Progress
+from fog.probing.dispatch import Counters, Probes
+from fog.probing.observed import ObservedFogAgent, facts_of
 from fog.replay import Replay, make_sampler
-from fog.subject import AgentSubject, facts_of
 from tests.diagnostics.probes.stage import ACT, OBS, build, normals
 from tests.training import tiny
 
@@ -28,7 +28,7 @@ def adam_by_hand(stage, params, inputs, z, order, lr, fitted, outset=None):
     params = {name: tensor.clone() for name, tensor in params.items()}
     first = {name: torch.zeros_like(tensor) for name, tensor in params.items()}
     second = {name: torch.zeros_like(tensor) for name, tensor in params.items()}
-    activation = stage.agent.rule.activation
+    activation = stage.agent.hyper.activation
     start = critic_forward(params, inputs, activation)
     unit = start[:, :fitted].std(dim=1, keepdim=True, correction=0)
     if outset is not None:
@@ -69,10 +69,10 @@ def test_both_fits_by_adam_written_out(tmp_path, variant):
     ids = rng.permutation(np.sort(rng.choice(40, 20, replace=False)))
     batch, noise = stage.replay.take(ids), normals(rng, 20)
     order = rng.integers(0, 16, (12, 6))
-    y = networks.transition_losses(batch, noise).target
+    y = networks.transition_losses(batch, noise)["online"].target
     z = (y - y[:16].mean()) / y[:16].std(correction=0)
     today = networks.critic()
-    fresh = stage.view.subject.fresh("online", rng)
+    fresh = stage.view.agent.fresh("online", rng)
     inputs = torch.cat([batch.obs, batch.action], dim=-1)
     table = stage.read("warmstart")
     assert list(table["fit"] + table["member"].astype(str)) == [
@@ -104,8 +104,8 @@ def test_a_fresh_critic_is_one_of_birth(tmp_path):
     """Of today's depth, and different from seed to seed."""
     stage = build(tmp_path)
     stage.agent.expand()
-    one, other = (stage.view.subject.fresh("offline", np.random.default_rng(s)) for s in (0, 1))
-    live = stage.view.subject.parameters("offline")
+    one, other = (stage.view.agent.fresh("offline", np.random.default_rng(s)) for s in (0, 1))
+    live = stage.view.agent.parameters("offline")
     assert {n: t.shape for n, t in one.items()} == {n: t.shape for n, t in live.items()}
     for name, tensor in one.items():
         if name.endswith(".weight"):
@@ -145,9 +145,9 @@ def gap(home: Path, seed: int, kill: bool) -> np.ndarray:
     if kill:
         for layer in ("stem", "hidden"):
             agent._state.critic[f"{layer}.bias"][..., ::2] = -100.0
-    replay, subject = learnable_replay(seed, size), AgentSubject(agent)
+    replay, observed = learnable_replay(seed, size), ObservedFogAgent(agent)
     where = home / f"{seed}{kill}"
-    Probes([WarmStart()], facts_of(config), Progress(size), subject, replay, where).window()
+    Probes([WarmStart()], facts_of(config), Counters(size), observed, replay, where).window()
     (part,) = (where / "warmstart").glob("*.parquet")
     table = pd.read_parquet(part)
     return table.groupby("fit")["gap"].mean()[["targets", "change"]].to_numpy()

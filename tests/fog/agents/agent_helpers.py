@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from fog.agents import Batch, build_agent
-from fog.agents.state import flatten, unflatten
-from fog.variants import resolve
+from fog.agent import Batch, build_agent
+from fog.algorithms.state import flatten, unflatten
+from fog.settings.variants import resolve
 
 OBS, ACT, SIZE = 5, 2, 16
 

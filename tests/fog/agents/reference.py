@@ -158,7 +158,7 @@ class Reference:
         return (1 + pessimism) / 2 * smaller + (1 - pessimism) / 2 * larger
 
     def tensors(self):
-        """Everything learnable and Adam's moments, by the names of `fog.agents.state.flatten`."""
+        """Everything learnable and Adam's moments, by the names of `flatten`."""
         found = {}
         found |= _named("actor", [self.actor], self.actor_adam, stacked=False)
         found |= _named("temperature", [self.log_alpha], self.alpha_adam, stacked=False)

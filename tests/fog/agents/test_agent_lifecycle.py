@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from fog.agents.state import flatten
+from fog.algorithms.state import flatten
 from fog.errors import UserError
 from fog.records.sizes import NetworkSpec
 from fog.seeding import integer_seed
-from fog.variants import VARIANTS, resolve
+from fog.settings.variants import VARIANTS, resolve
 from tests.fog.agents.agent_helpers import ACT, OBS, make_agent, make_batch, same
 
 GROWING = {"expansion_updates": (3, 5), "bc_wait_updates": 4}
@@ -52,7 +52,7 @@ def test_every_variant_updates(variant):
     assert stats.finite and stats.updates == 3
     assert stats.td_error.shape == (3, 16) and (stats.td_error >= 0).all()
     assert agent.updates == agent.total_updates == 3
-    assert ("value_loss" in stats.metrics) == agent.rule.offline
+    assert ("value_loss" in stats.metrics) == agent.hyper.offline
 
 
 def test_same_seed_same_bits_and_another_seed_other_bits():

@@ -1,19 +1,20 @@
-"""The update with written-out gradients is the one the papers describe."""
+"""The plain update and the fast one are what the papers describe."""
 
 from __future__ import annotations
 
 import itertools
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
-from fog import kernels
-from fog.agents import Batch
-from fog.agents.state import flatten
-from fog.agents.update import update_
-from fog.variants import VARIANTS
+from fog.agent import Batch
+from fog.algorithms.state import flatten
+from fog.fast import kernels, one_twin_pays, serves
+from fog.fast.update import update_
+from fog.settings.variants import VARIANTS
 from tests.fog.agents.agent_helpers import ACT, SIZE, doubled, make_agent, make_batch, one
 from tests.fog.agents.reference import Reference
 
@@ -28,7 +29,7 @@ def distinct_variants():
     found = {}
     for name in VARIANTS:
         agent = make_agent(name)
-        found.setdefault((agent.spec, agent.rule), name)
+        found.setdefault((agent.spec, agent.hyper), name)
     return list(found.values())
 
 
@@ -59,13 +60,20 @@ def pair(case):
     return agent, doubled(agent._state), Reference(agent.config, ACT, agent._state)
 
 
-def step(state, reference, rule, index, bc_active=True):
+def update_of(agent, form):
+    """One of the three forms of an update, as a function of (state, batch, noise, flag)."""
+    if form == "plain":
+        return partial(agent.backend.family.update_, hyper=agent.hyper)
+    return partial(update_, hyper=replace(agent.hyper, one_twin=form == "fast, one twin"))
+
+
+def step(state, reference, update, index, bc_active=True):
     """One update of both; returns the gate."""
     g = torch.Generator().manual_seed(index)
     batch = Batch(*(part.double() for part in one(make_batch(seed=index))))
     noise = torch.randn(2, SIZE, ACT, generator=g).double()
     flag = torch.tensor(bc_active)
-    metrics, td_error = update_(state, batch, noise, flag, rule)
+    metrics, td_error = update(state, batch, noise, flag)
     torch.testing.assert_close(td_error, reference.update(batch, noise, flag), rtol=1e-9, atol=1e-9)
     return metrics[-1].item()
 
@@ -95,15 +103,17 @@ def test_the_cases_are_different_agents():
 
 # Only a minimum picks one of the twins.
 PICKING = [case for case, (_, settings) in CASES.items() if "pessimism" not in settings]
+FORMS = [
+    *((case, form) for case in CASES for form in ("plain", "fast")),
+    *((case, "fast, one twin") for case in PICKING),
+]
 
 
-@pytest.mark.parametrize(
-    ("case", "picks"), [*((case, False) for case in CASES), *((case, True) for case in PICKING)]
-)
-def test_updates_before_and_after_every_expansion_in_double_precision(case, picks):
+@pytest.mark.parametrize(("case", "form"), FORMS)
+def test_updates_before_and_after_every_expansion_in_double_precision(case, form):
     """A wrong gradient cannot hide: parameters and Adam's moments are compared to 1e-9."""
     agent, state, reference = pair(case)
-    rule = replace(agent.rule, picks=picks)
+    update = update_of(agent, form)
     gates = []
     for depth in range(agent.spec.initial_depth, agent.spec.maximal_depth + 1):
         if depth > agent.spec.initial_depth:
@@ -112,17 +122,18 @@ def test_updates_before_and_after_every_expansion_in_double_precision(case, pick
             state = doubled(agent._state)
             reference.expand(state)
         for index in range(6):
-            gates.append(step(state, reference, rule, 100 * depth + index, bc_active=index > 1))
+            gates.append(step(state, reference, update, 100 * depth + index, bc_active=index > 1))
         assert_same(state, reference)
     if case == "fog":
         # The cloning term was in and out of the loss, or its gradient was not tested.
         assert set(gates) == {0.0, 1.0}
 
 
-def test_the_reference_is_not_the_fast_update_in_disguise():
-    """Another rule must show in the comparison above."""
+@pytest.mark.parametrize("form", ["plain", "fast"])
+def test_the_reference_is_not_our_update_in_disguise(form):
+    """Another constant must show in the comparison above."""
     _, state, reference = pair("sac")
-    other = make_agent("sac", pessimism=0.5).rule
+    other = update_of(make_agent("sac", pessimism=0.5), form)
     with pytest.raises(AssertionError):
         step(state, reference, other, 0)
         assert_same(state, reference)
@@ -135,7 +146,7 @@ def test_one_twin_may_be_picked_everywhere(smaller):
     agent._state.critic["head.bias"][smaller] -= 1e3
     state = doubled(agent._state)
     reference = Reference(agent.config, ACT, agent._state)
-    step(state, reference, replace(agent.rule, picks=True), 0)
+    step(state, reference, update_of(agent, "fast, one twin"), 0)
     assert_same(state, reference)
 
 
@@ -159,7 +170,7 @@ def test_two_hundred_updates_with_our_kernels(case):
     assert kernels.load()
     variant, settings = CASES[case]
     agents = [make_agent(variant, width=24, **settings) for _ in range(2)]
-    picks = agents[0].rule.pessimism == 1.0
+    picks = agents[0].hyper.pessimism == 1.0
     g = torch.Generator().manual_seed(0)
     grows = agents[0].spec.maximal_depth > agents[0].spec.initial_depth
     for index in range(200):
@@ -170,31 +181,48 @@ def test_two_hundred_updates_with_our_kernels(case):
                 agent.reset()
         batch, noise = one(make_batch(seed=index)), torch.randn(2, SIZE, ACT, generator=g)
         for agent, native in zip(agents, (True, False), strict=True):
-            rule = replace(agent.rule, native=native, picks=native and picks)
-            update_(agent._state, batch, noise, torch.tensor(index % 130 > 30), rule)
+            hyper = replace(agent.hyper, native=native, one_twin=native and picks)
+            update_(agent._state, batch, noise, torch.tensor(index % 130 > 30), hyper)
     right = dict(flatten(agents[1]._state))
     for name, tensor in flatten(agents[0]._state):
         torch.testing.assert_close(tensor, right[name], rtol=1e-5, atol=1e-5, msg=name)
 
 
 def test_wide_critics_pick_where_there_is_a_minimum():
-    picks = {
-        (width, pessimism): make_agent("sac", width=width, pessimism=pessimism).rule.picks
+    agents = {
+        (width, pessimism): make_agent("sac", width=width, pessimism=pessimism)
         for width in (64, 256)
         for pessimism in (0.0, 1.0)
     }
-    assert [key for key, pick in picks.items() if pick] == [(256, 1.0)]
-    assert not make_agent("sac", width=256, precision="bfloat16").rule.picks
+    assert [key for key, agent in agents.items() if agent.hyper.one_twin] == [(256, 1.0)]
+    assert [key for key, agent in agents.items() if one_twin_pays(agent.config)] == [(256, 1.0)]
 
 
 @needs_compiler
-def test_compiled_updates_take_our_kernels_where_these_exist():
-    rule = make_agent("sac").rule
-    assert not rule.native and not rule.picks
-    compiled = rule.compiled_for(torch.device("cpu"))
-    assert compiled.native and compiled.picks
-    assert not rule.compiled_for(torch.device("cuda")).native
-    halves = make_agent("sac", precision="bfloat16").rule.compiled_for(torch.device("cpu"))
-    assert not halves.native and not halves.picks
-    mean = make_agent("sac", pessimism=0.0).rule.compiled_for(torch.device("cpu"))
-    assert mean.native and not mean.picks
+def test_compiled_updates_take_our_kernels():
+    eager, compiled = (make_agent("sac", compiled=flag) for flag in (False, True))
+    assert (
+        not eager.hyper.native and not eager.hyper.one_twin and not eager.backend.compiler_options
+    )
+    assert compiled.hyper.native and compiled.hyper.one_twin and compiled.backend.compiler_options
+    mean = make_agent("sac", compiled=True, pessimism=0.0).hyper
+    assert mean.native and not mean.one_twin
+
+
+def test_the_fast_update_serves_the_cpu_in_single_precision():
+    hyper = make_agent("sac").hyper
+    assert serves(hyper, torch.device("cpu"))
+    assert not serves(hyper, torch.device("cuda"))
+    assert not serves(replace(hyper, mixed_precision=True), torch.device("cpu"))
+
+
+@pytest.mark.parametrize("variant", ["sac", "fog"])
+def test_the_plain_update_can_be_asked_for(variant):
+    plain, fast = make_agent(variant, backend="plain"), make_agent(variant)
+    assert plain.backend.update_ is plain.backend.family.update_
+    assert fast.backend.update_ is update_
+    plain.update(make_batch(20))
+    fast.update(make_batch(20))
+    right = dict(flatten(fast._state))
+    for name, tensor in flatten(plain._state):
+        torch.testing.assert_close(tensor, right[name], rtol=1e-4, atol=1e-5, msg=name)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from fog.config import Config
 from fog.cost import calibration, estimate
 from fog.cost.dimensions import dimensions, table
 from fog.cost.estimate import _wall
 from fog.errors import UserError
-from fog.tasks import registry
-from fog.variants import resolve
+from fog.settings.config import Config
+from fog.settings.tasks import registry
+from fog.settings.variants import resolve
 from tests.training import tiny
 
 Requests = list[dict[str, Any]]

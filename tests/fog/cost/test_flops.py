@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fog.agents import build_agent, transition_losses
-from fog.agents.rule import picks
-from fog.config import Config
+from fog.agent import build_agent
 from fog.cost.flops import TERMS, loss_flops, total_flops, update_flops
+from fog.fast import one_twin_pays
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
-from fog.variants import resolve
+from fog.settings.config import Config
+from fog.settings.variants import resolve
 
 OBS, ACT, BATCH = 7, 3, 16
 
@@ -59,8 +59,8 @@ def test_a_wide_update_that_picks_is_counted_exactly(backbone: str) -> None:
     agent = build_agent(config, OBS, ACT)
     with FlopCounterMode(display=False) as counter:
         agent.update(_batch(1, BATCH))
-    assert picks(config)
-    assert counter.get_total_flops() == total_flops(agent.spec, 2, BATCH, picks=True)
+    assert one_twin_pays(config)
+    assert counter.get_total_flops() == total_flops(agent.spec, 2, BATCH, one_twin=True)
 
 
 @pytest.mark.parametrize("backbone", ["sac", "obac"])
@@ -86,7 +86,7 @@ def test_the_losses_of_the_whole_buffer_are_counted_exactly(backbone: str) -> No
     agent = build_agent(_config(backbone, 3, 8), OBS, ACT)
     noise = torch.zeros(BATCH, ACT)
     with FlopCounterMode(display=False) as counter:
-        transition_losses(agent.networks.state, _batch(BATCH), noise, agent.rule)
+        agent.networks.transition_losses(_batch(BATCH), noise)
     assert counter.get_total_flops() == BATCH * loss_flops(agent.spec, 3)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-import fog
+import fog.probing.dispatch
+import fog.probing.registry
 from fog.cost.probes import outline, probe_costs, unpriced
 from fog.cost.work import work_of
 from fog.events import Probe, ProbeCost
@@ -22,7 +23,7 @@ def test_a_probe_makes_about_the_products_that_it_says(
     variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: Counter[str] = Counter()
-    original = fog.probing.Probes._call
+    original = fog.probing.dispatch.Probes._call
 
     def call(self: Any, hook: str, *event: Any) -> None:
         listeners: list[Probe] = self._listeners[hook]
@@ -33,7 +34,7 @@ def test_a_probe_makes_about_the_products_that_it_says(
             counted[probe.name] += counter.get_total_flops()
         self._listeners[hook] = listeners
 
-    monkeypatch.setattr(fog.probing.Probes, "_call", call)
+    monkeypatch.setattr(fog.probing.dispatch.Probes, "_call", call)
     # Large enough from the first update on for every probe to have its batch.
     config = tiny(
         tmp_path,
@@ -52,7 +53,7 @@ def test_a_probe_makes_about_the_products_that_it_says(
     assert run.status == "finished"
     spec, work = NetworkSpec.from_settings(config.flat(), 3, 1), work_of(config)
     told = outline(config, work, spec, 200)
-    for probe in fog.probing.load(config.run.probes):
+    for probe in fog.probing.registry.load(config.run.probes):
         cost = probe.cost(told)
         assert cost.flops == pytest.approx(counted[probe.name], rel=0.3), probe.name
         assert (cost.flops == 0) == (probe.name == "sample_counts")
@@ -75,7 +76,11 @@ def test_a_probe_that_says_nothing_counts_as_nothing(
 def test_options_change_the_price(tmp_path: Path) -> None:
     config = tiny(tmp_path)
     run = outline(config, work_of(config), NetworkSpec.from_settings(config.flat(), 3, 1), 200)
-    plain, wide = (fog.probing.load([s])[0].cost(run) for s in ("srank", "srank:batch=4096"))
+    plain, wide = (
+        fog.probing.registry.load([s])[0].cost(run) for s in ("srank", "srank:batch=4096")
+    )
     assert wide.flops == 2 * plain.flops
-    plain, raw = (fog.probing.load([s])[0].cost(run) for s in ("critic_loss", "critic_loss:raw"))
+    plain, raw = (
+        fog.probing.registry.load([s])[0].cost(run) for s in ("critic_loss", "critic_loss:raw")
+    )
     assert raw.files == 2 * plain.files and raw.data_bytes > plain.data_bytes

@@ -9,16 +9,16 @@ import pandas as pd
 import pytest
 
 import fog
-from fog.agents import build_agent
-from fog.checkpoint import candidates
-from fog.config import Config
+from fog.agent import build_agent
 from fog.cost.disk import checkpoint_bytes, disk_bytes
 from fog.cost.memory import replay_bytes, run_bytes, state_bytes
 from fog.cost.probes import attached, outline, unpriced
 from fog.cost.work import Work, work_of
-from fog.probing import available
+from fog.probing.registry import available
+from fog.records.checkpoint import candidates
 from fog.records.sizes import NetworkSpec
 from fog.replay import MaxTree, Replay, SumTree, make_sampler
+from fog.settings.config import Config
 from tests.training import tiny
 
 OBS, ACT, LENGTH = 3, 1, 200

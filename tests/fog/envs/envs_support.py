@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fog import tasks
 from fog.envs import detect
 from fog.envs.task_env import TaskEnv
+from fog.settings import tasks
 
 AVAILABLE = {status.suite: status for status in detect.suites()}
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from envs_support import rollout, task_param
 
-from fog import envs, tasks
+from fog import envs
 from fog.envs.task_env import TaskEnv
+from fog.settings import tasks
 
 # Observation and action sizes, from the suites' documentation and their published wrappers.
 SIZES = {

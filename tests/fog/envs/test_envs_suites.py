@@ -12,10 +12,11 @@ from envs_support import ONE_OF_EACH, actions, rollout, task_param
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-from fog import envs, seeding, tasks
+from fog import envs, seeding
 from fog.envs import detect
 from fog.errors import UserError
-from fog.tasks import Task
+from fog.settings import tasks
+from fog.settings.tasks import Task
 
 EACH = [task_param(name) for name in ONE_OF_EACH]
 

@@ -13,7 +13,7 @@ from fog import seeding
 from fog.envs.simulator import unbounded
 from fog.envs.task_env import TaskEnv
 from fog.errors import UserError
-from fog.tasks import Task
+from fog.settings.tasks import Task
 
 TASK = Task("fake", "gym", "other", "fake", episode_length=5)
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fog.rundir import RunDirectory
+from fog.records.run_directory import RunDirectory
 from fog.sweep.engine import Ended
 from fog.sweep.entry import Entry, Tally
 from fog.sweep.job import Job

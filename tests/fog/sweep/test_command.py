@@ -12,8 +12,8 @@ import pytest
 import fog.cost
 from fog.cli import main
 from fog.cost import Estimate
-from fog.rundir import RunDirectory
-from fog.variants import resolve
+from fog.records.run_directory import RunDirectory
+from fog.settings.variants import resolve
 
 GRID = ["sweep", "--tasks", "cartpole-swingup", "--variants", "sac", "fog", "--seeds", "0-2"]
 
@@ -42,8 +42,8 @@ MISTAKES = [
     ("sweep --tasks Ant-v4 --probes dormncy", "did you mean 'dormancy'"),
     ("sweep --tasks Ant-v4 --engine lokal", "unknown engine 'lokal': did you mean 'local'"),
     ("sweep --plan nowhere.yaml", "cannot read plan nowhere.yaml: No such file"),
-    ("sweep --plan motivatin", "unknown plan 'motivatin': did you mean 'motivating'"),
-    ("sweep --plan motivating --tasks Ant-v4", "Ant-v4 is not in"),
+    ("sweep --plan motivatin", "unknown plan 'motivatin': did you mean 'motivating_example'"),
+    ("sweep --plan motivating_example --tasks Ant-v4", "Ant-v4 is not in"),
     ("sweep --tasks Ant-v4 --out /dev/null/runs", "cannot write into /dev/null/runs: Not a dir"),
 ]
 
@@ -102,7 +102,7 @@ def test_a_dry_run_shows_runs_updates_time_memory_and_disk(
         return Estimate(40_000.0, 20_000.0, 3 << 30, 1 << 60, [], ["as a test has it"])
 
     monkeypatch.setattr(fog.cost, "estimate", estimate)
-    arguments = ["--plan", "motivating", "--scale", "0.03", "--out", str(tmp_path / "new")]
+    arguments = ["--plan", "motivating_example", "--scale", "0.03", "--out", str(tmp_path / "new")]
     assert main(["sweep", *arguments, "--dry-run", "--jobs", "3"]) == 0
     assert len(asked["configs"]) == 30
     assert asked["jobs"] == 3

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fog.errors import UserError
-from fog.rundir import RunDirectory
+from fog.records.run_directory import RunDirectory
 from fog.sweep import progress
 from fog.sweep.job import Job
 from tests.training import TINY

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fog.sweep.job import DONE
+from fog.records.statuses import SETTLED
 from tests.fog.sweep.running import jobs_of, start, workers
 from tests.training import assert_same_run
 
@@ -40,7 +40,7 @@ def test_twenty_kills_leave_no_trace(tmp_path: Path) -> None:
     killed: list[str] = []
     sweep = start(jobs, "--jobs", "2")
     try:
-        while len(killed) < KILLS and any(job.status() not in DONE for job in jobs):
+        while len(killed) < KILLS and any(job.status() not in SETTLED for job in jobs):
             time.sleep(chance.uniform(0.1, 6.0))
             if whom := strike(sweep, chance):
                 killed.append(whom)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import fog
-from fog.rundir import RunDirectory
+from fog.records.run_directory import RunDirectory
 from fog.sweep.job import Job
 from fog.sweep.process import THREAD_CAPS, Process, environment
 from tests.fog.sweep.running import TASK, VARIANT, jobs_of, start, until, workers

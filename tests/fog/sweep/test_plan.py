@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from fog import tasks
 from fog.cli.train import configure
 from fog.errors import ConfigError
+from fog.settings import tasks
+from fog.settings.variants import VARIANTS, resolve
 from fog.sweep import plan, planfile
 from fog.sweep.job import Job
 from fog.sweep.plan import Block, Plan
-from fog.variants import VARIANTS, resolve
 
 TWO_BLOCKS = """
 name: two

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fog.schedule import timeline
+from fog.settings.tasks import registry
+from fog.settings.variants import VARIANTS
 from fog.sweep import planfile
 from fog.sweep.plan import Plan
-from fog.tasks import registry
-from fog.variants import VARIANTS
+from fog.training.schedule import timeline
 
 FULL = [name for name in planfile.known() if "/" not in name]
 SMALL = [name for name in planfile.known() if "/" in name]
@@ -22,7 +22,7 @@ def plan_of(name: str) -> Plan:
 
 def test_every_experiment_of_the_paper_has_a_plan_and_a_miniature() -> None:
     mains = [f"main_{suite}" for suite in ("mujoco", "dmc", "metaworld", "humanoidbench")]
-    ablations = ["motivating", "replay_ablation", "expansion_ablation", "universality"]
+    ablations = ["motivating_example", "replay_ablation", "expansion_ablation", "universality"]
     rebuttal = ["buffer_size", "no_resets", "fog_on_sac", "ne_compare"]
     assert sorted(FULL) == sorted(mains + ablations + rebuttal)
     assert sorted(SMALL) == sorted(f"miniature/{name}" for name in FULL)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fog.cli import main
-from fog.rundir import RunDirectory
+from fog.records.run_directory import RunDirectory
 from fog.sweep.job import Job
 from fog.sweep.process import run
 from fog.sweep.ray import Runner

@@ -16,7 +16,7 @@ import pytest
 
 from fog.cli import main
 from fog.errors import UserError
-from fog.rundir import RunDirectory
+from fog.records.run_directory import RunDirectory
 from fog.sweep import sbatch
 from fog.sweep.job import Job
 from fog.sweep.process import run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fog.cli.sweepreport import summary
-from fog.rundir import RunDirectory
+from fog.records.run_directory import RunDirectory
 from fog.sweep import sweep as module
 from fog.sweep.job import Job
 from fog.sweep.sweep import Outcome, Sweep

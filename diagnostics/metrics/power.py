@@ -1,0 +1,131 @@
+"""How many seeds would decide a contrast: power of the test that `fog claims` judges by.
+
+A contrast is decided if its 95 % interval over seeds leaves zero out. Its power at an effect is the
+chance that the whole interval lies on the effect's side. Two ways to compute it: by the noncentral
+t distribution, with Welch's degrees of freedom and the spread of the runs at hand; and by drawing
+seeds anew from these runs, moved to the effect, which keeps the shape of their distribution. Where
+both variants have the same seeds, and so the same warm-up, the paired test is given too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from diagnostics.metrics.statistics import CONFIDENCE
+
+Floats = NDArray[np.float64]
+
+TARGET = 0.8
+"""The power that is asked for."""
+MOST_SEEDS = 1000
+_RESAMPLES = 4000
+
+
+class Needed(NamedTuple):
+    """Seeds per variant for the target power; None beyond `MOST_SEEDS`, or where it is unknown."""
+
+    welch: int | None
+    bootstrap: int | None
+    paired: int | None
+
+
+def welch_power(effect: float, spreads: tuple[float, ...], seeds: int) -> float:
+    """Power with `seeds` of each variant; with fewer than five it is a few points too hopeful.
+
+    (Welch's degrees of freedom are estimated from the seeds as well, which costs some power.)
+
+    Args:
+        effect: the true difference of the means, or the true mean of a single variant.
+        spreads: standard deviation over seeds of each variant: one, or two that are compared.
+        seeds: runs of each.
+    """
+    if seeds < 2:
+        return 0.0
+    squares = np.array(spreads) ** 2 / seeds
+    total = float(squares.sum())
+    if total == 0:
+        return 1.0 if effect else 0.0
+    degrees = total**2 / float((squares**2 / (seeds - 1)).sum())
+    critical = stats.t.ppf((1 + CONFIDENCE) / 2, degrees)
+    return float(stats.nct.sf(critical, degrees, abs(effect) / np.sqrt(total)))
+
+
+def bootstrap_power(
+    effect: float,
+    samples: tuple[Floats, ...],
+    seeds: int,
+    rng: np.random.Generator,
+    resamples: int = _RESAMPLES,
+) -> float:
+    """The same chance, with seeds drawn from the runs at hand instead of from a normal law.
+
+    Drawing n of n runs understates their variance by (n - 1) / n, which is put right here.
+    """
+    if seeds < 2 or min(map(len, samples)) < 2:
+        return 0.0
+    means, squares = [], []
+    for sample in samples:
+        size = len(sample)
+        residuals = (sample - sample.mean()) * np.sqrt(size / (size - 1))
+        drawn = residuals[rng.integers(0, size, (resamples, seeds))]
+        means.append(drawn.mean(axis=1))
+        squares.append(drawn.var(axis=1, ddof=1) / seeds)
+    error = np.sum(squares, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        degrees = error**2 / np.sum([square**2 / (seeds - 1) for square in squares], axis=0)
+        critical = stats.t.ppf((1 + CONFIDENCE) / 2, degrees)
+    estimate = abs(effect) + means[0] - (means[1] if len(means) == 2 else 0.0)
+    # Draws without spread have no interval, and decide nothing.
+    return float(np.mean(np.nan_to_num(estimate - critical * np.sqrt(error), nan=-1.0) > 0))
+
+
+def seeds_needed(
+    effect: float,
+    samples: tuple[Floats, ...],
+    *,
+    paired: bool = False,
+    target: float = TARGET,
+    seed: int = 0,
+) -> Needed:
+    """Seeds of each variant that decide a contrast with the target power.
+
+    Args:
+        effect: the true difference, in the units of the samples.
+        samples: numbers of the runs at hand, one array per variant; for `paired` in the order of
+            their common seeds.
+        paired: whether entry i of both samples comes from the same seed.
+        target: the power asked for.
+        seed: of the bootstrap.
+    """
+    if min(map(len, samples)) < 2 or not np.isfinite(effect) or effect == 0:
+        return Needed(None, None, None)
+    spreads = tuple(float(sample.std(ddof=1)) for sample in samples)
+    welch = _smallest(lambda seeds: welch_power(effect, spreads, seeds), target)
+
+    def drawn(seeds: int) -> float:
+        return bootstrap_power(effect, samples, seeds, np.random.default_rng(seed))
+
+    both = None
+    if paired and len(samples) == 2 and len(samples[0]) == len(samples[1]):
+        spread = (float((samples[0] - samples[1]).std(ddof=1)),)
+        both = _smallest(lambda seeds: welch_power(effect, spread, seeds), target)
+    return Needed(welch, _smallest(drawn, target), both)
+
+
+def _smallest(power: Callable[[int], float], target: float) -> int | None:
+    """The smallest number of seeds with the target power, by bisection: power grows with seeds."""
+    if power(MOST_SEEDS) < target:
+        return None
+    low, high = 1, MOST_SEEDS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power(middle) >= target:
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,1 @@
+"""Runs for a reader: the comparison table, executed notebooks, one HTML page."""

@@ -1,0 +1,1 @@
+"""Recorded runs: found, loaded as tables, labelled, summed up and exported."""

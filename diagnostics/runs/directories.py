@@ -1,0 +1,162 @@
+"""Run directories on disk: where they are, and what each says about itself."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+
+from diagnostics.runs import files
+from fog.records.columns import CSV_COLUMNS
+
+_MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
+_SEED = re.compile(r"^seed(\d{1,15})$")
+MOST = 10**15
+"""The largest number a run can have recorded: `fog.settings.options` refuses larger ones."""
+
+_SETTINGS: dict[str, type] = {
+    **dict.fromkeys(("task", "variant"), str),
+    **dict.fromkeys(("seed", "steps", "window_steps", "width", "capacity"), int),
+    **dict.fromkeys(("scale", "replay_ratio"), float),
+}
+_FACTS: dict[str, type] = {
+    **dict.fromkeys(("status", "group", "metric", "paper_row", "started", "ended"), str),
+    **dict.fromkeys(("reason", "git_commit"), str),
+    **dict.fromkeys(("env_step", "obs_dim", "act_dim"), int),
+    **dict.fromkeys(("normaliser", "final_return"), float),
+}
+"""Types of what the analysis computes with. A run of a stranger can say anything."""
+
+_BEFORE = {"action_repeat": 1, "termination": "suite", "cuer_quota": "batch"}
+"""What settings that came later were for runs recorded without them."""
+
+
+def discover(root: Path) -> Iterator[Path]:
+    """The run directories at or below `root`, in order of their names.
+
+    Hidden folders are passed over: an export in the making lies in one.
+    """
+    for folder, below, names in os.walk(root):
+        path = Path(folder)
+        if any(mark in names for mark in _MARKS) or _SEED.match(path.name):
+            below.clear()
+            yield path
+        else:
+            below[:] = sorted(name for name in below if not name.startswith("."))
+
+
+@contextmanager
+def shared(path: Path) -> Iterator[str | None]:
+    """Keep writers out of a run directory while it is read; yields why that cannot be, or None.
+
+    The other side is `fog.records.run_directory`, whose lock is exclusive. A run without a
+    lock file, such as an exported one, has no writer.
+    """
+    try:
+        handle = os.open(path / ".lock", os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        yield None
+        return
+    except OSError as error:
+        yield f"its lock cannot be opened ({error.strerror})"
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        reason = None
+    except OSError:
+        reason = "is being written"
+    try:
+        yield reason
+    finally:
+        os.close(handle)
+
+
+def slug(task: str) -> str:
+    """A task's name as a directory name."""
+    return task.replace(":", "-").replace("/", "-")
+
+
+def spelled(name: str) -> str:
+    """A name that tables can hold: file names are bytes, and need not be text."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _drop_misfits(file: str, entries: dict[str, Any], types: dict[str, type]) -> list[str]:
+    """Leave out entries of another type than theirs, and say so."""
+    problems = []
+    for name, kind in types.items():
+        misfit = name in entries and not _fits(entries[name], kind)
+        if misfit and entries.pop(name) is not None:
+            problems.append(f"{file}: {name} is no {_WORDS[kind]}: left out")
+    return problems
+
+
+_WORDS = {str: "text", int: "integer", float: "number"}
+
+
+def _fits(value: Any, kind: type) -> bool:
+    if kind is str:
+        return isinstance(value, str)
+    number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+    return number and abs(value) <= MOST
+
+
+@dataclass
+class RunFiles:
+    """One run directory: what it says about itself, and what is wrong with it."""
+
+    path: Path
+    config: dict[str, Any] = field(default_factory=dict)
+    """Settings by bare name."""
+    manifest: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFiles:
+        """Read config and manifest of a run directory."""
+        run = cls(path)
+        groups, problems = files.read_yaml(path / "config.yaml")
+        for name, values in groups.items():
+            run.config.update(values if isinstance(values, dict) else {name: values})
+        run.manifest, more = files.read_json(path / "manifest.json")
+        run.problems += problems + more
+        run.problems += _drop_misfits("config.yaml", run.config, _SETTINGS)
+        if run.config:
+            # CUER's quota was first that of a whole environment step, and not yet a setting.
+            old = {"cuer_quota": "step"} if run.config.get("sampler") == "cuer" else {}
+            run.config = {**_BEFORE, **old, **run.config}
+        run.problems += _drop_misfits("manifest.json", run.manifest, _FACTS)
+        return run
+
+    @property
+    def seed(self) -> int:
+        """The run's seed; -1 if nothing tells it."""
+        if "seed" in self.config:
+            return int(self.config["seed"])
+        named = _SEED.match(self.path.name)
+        return int(named[1]) if named else -1
+
+    def name(self, setting: str, parent: int) -> str:
+        """Task or variant: from the config, else from the directory `parent` levels up."""
+        told = self.config.get(setting)
+        name = told if told is not None else self.path.absolute().parents[parent - 1].name
+        return spelled(name)
+
+    @property
+    def where(self) -> str:
+        """The run's directory as text for tables and messages."""
+        return spelled(str(self.path))
+
+    def csv(self, name: str) -> tuple[pyarrow.Table | None, list[str]]:
+        """One of the run's CSV tables, and what is wrong with it."""
+        table, problems = files.read_csv(self.path / f"{name}.csv", CSV_COLUMNS[name])
+        if table is None and self.manifest.get("status") == "finished" and name != "events":
+            problems.append(f"finished, but {name}.csv is missing or empty")
+        return table, problems

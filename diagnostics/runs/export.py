@@ -1,0 +1,220 @@
+"""Runs as small tables to keep: what belongs into version control or beside a paper.
+
+A run directory is mostly checkpoints, and its probe tables are many small files. An exported run
+has neither: config, manifest and CSV tables as they are, and each probe table joined into one file.
+It is still a run directory, so everything that reads runs reads it too.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.parquet
+from pyarrow import types
+
+from diagnostics.errors import AnalysisError, unknown
+from diagnostics.runs import export_folder, files, privacy
+from diagnostics.runs.directories import RunFiles, discover, shared
+from fog.records.statuses import SETTLED
+
+MANTISSA_BITS = 8
+"""Bits kept of a rounded number: a relative error of at most 2^-9, or 0.2 %."""
+
+DIGITS = 6
+"""Digits kept of a rounded row of train.csv, which is then half as large."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What an export keeps of a run.
+
+    Attributes:
+        without: probe tables to leave out.
+        rounded: round vectors of measured numbers (neurons' scores, features) to
+            `MANTISSA_BITS`, which makes their files about three times smaller, and train.csv to
+            `DIGITS`.
+        keep_host: keep the name of the machine, absolute paths and the whole command line.
+    """
+
+    without: Collection[str] = ()
+    rounded: bool = False
+    keep_host: bool = False
+
+
+@dataclass
+class Exported:
+    """What an export did.
+
+    Attributes:
+        runs: the copies.
+        left_out: run directories that were not copied, and why.
+        damaged: what could not be copied whole, one line each.
+        nbytes: size of the copies.
+    """
+
+    runs: list[Path] = field(default_factory=list)
+    left_out: dict[Path, str] = field(default_factory=dict)
+    damaged: list[str] = field(default_factory=list)
+    nbytes: int = 0
+
+
+def export(
+    source: Path,
+    out: Path,
+    *,
+    without: Collection[str] = (),
+    rounded: bool = False,
+    keep_host: bool = False,
+) -> Exported:
+    """Copy every run below `source` that has ended to the same place below `out`.
+
+    An earlier export of the same run is replaced when the new one is whole, so the same call brings
+    a collection up to date. Nothing else is removed. Runs that are being written are left out, and
+    none can be resumed while it is copied.
+
+    Args:
+        source: a folder of runs.
+        out: where the copies go: a new or empty folder or an earlier export, neither inside nor
+            above `source`.
+        without: see `Choice`.
+        rounded: see `Choice`.
+        keep_host: see `Choice`.
+
+    Raises:
+        AnalysisError: there is nothing to export, a table to leave out does not exist anywhere,
+            or `out` holds something else. Nothing has been written then.
+    """
+    if not source.is_dir():
+        raise AnalysisError(f"cannot export runs: {source} is no directory")
+    export_folder.check_out(source, out)
+    found = [RunFiles.open(path) for path in discover(source)]
+    if not found:
+        raise AnalysisError(f"{source} holds no runs: nothing to export")
+    tables = {folder.name for run in found for folder in _tables(run.path)}
+    for name in without:
+        if name not in tables:
+            raise unknown("probe table", name, sorted(tables))
+    home = out.resolve()
+    for run in found:
+        export_folder.check_copy(home / run.path.relative_to(source), run)
+    choice = Choice(without, rounded, keep_host)
+    done = Exported()
+    with export_folder.alone(home):
+        for run in found:
+            _export_run(run.path, home / run.path.relative_to(source), choice, done)
+    return done
+
+
+def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
+    with shared(path) as busy:
+        # Read again, now that nobody writes it.
+        run = RunFiles.open(path)
+        if busy is None and run.manifest.get("status") not in SETTLED:
+            busy = "; ".join(run.problems) or "has not ended"
+        if busy is not None:
+            done.left_out[path] = busy
+            return
+        partial = export_folder.beside(copy, "partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            damaged = run.problems + _build(run, partial, choice)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+    done.damaged += [f"{path}: {problem}" for problem in damaged]
+    if damaged and copy.exists() and any(copy.iterdir()):
+        shutil.rmtree(partial)
+        done.damaged.append(f"{path}: the earlier copy is kept")
+        return
+    export_folder.place(partial, copy)
+    done.runs.append(copy)
+    done.nbytes += sum(file.stat().st_size for file in copy.rglob("*.*"))
+
+
+def _build(run: RunFiles, partial: Path, choice: Choice) -> list[str]:
+    """Fill a new copy; returns what is damaged or missing in the run."""
+    export_folder.mark(partial, run, rounded=choice.rounded, without=sorted(choice.without))
+    problems = []
+    for name in export_folder.PLAIN:
+        try:
+            raw = (run.path / name).read_bytes()
+            if not choice.keep_host:
+                raw = _cleaned(name, raw, run)
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{name} cannot be copied: {error}")
+            continue
+        (partial / name).write_bytes(raw)
+    for name in ("evals", "train", "events"):
+        problems += run.csv(name)[1]
+    if choice.rounded and not problems and (partial / "train.csv").exists():
+        train = pd.read_csv(partial / "train.csv")
+        train.to_csv(partial / "train.csv", index=False, float_format=f"%.{DIGITS}g")
+    for folder in _tables(run.path):
+        if folder.name not in choice.without:
+            into = partial / "probes" / folder.name
+            problems += _join(run.path, folder.name, into, choice.rounded)
+    return problems
+
+
+def _cleaned(name: str, raw: bytes, run: RunFiles) -> bytes:
+    if name == "manifest.json":
+        return (json.dumps(privacy.clean_manifest(run.manifest), indent=2) + "\n").encode()
+    return privacy.clean_config(raw.decode()).encode() if name == "config.yaml" else raw
+
+
+def _tables(run: Path) -> list[Path]:
+    home = run / "probes"
+    return sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
+
+
+def _join(run: Path, name: str, folder: Path, rounded: bool) -> list[str]:
+    table, problems = files.read_parts(run, name)
+    if table is None or len(table) == 0:
+        return problems
+    if rounded:
+        for index, field in enumerate(table.schema):
+            if types.is_list(field.type) and types.is_float32(field.type.value_type):
+                table = table.set_column(index, field, _rounded(table[field.name]))
+    folder.mkdir(parents=True)
+    floats = [_leaf(field) for field in table.schema if types.is_floating(_kind(field))]
+    pyarrow.parquet.write_table(
+        table,
+        # Named by its last step, as a run's own parts are by theirs.
+        folder / f"{table['env_step'][-1].as_py():012d}-00.parquet",
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[_leaf(f) for f in table.schema if not types.is_floating(_kind(f))],
+        use_byte_stream_split=floats,
+        write_statistics=False,
+        write_page_checksum=True,
+    )
+    return problems
+
+
+def _kind(field: pyarrow.Field) -> pyarrow.DataType:
+    return field.type.value_type if types.is_list(field.type) else field.type
+
+
+def _leaf(field: pyarrow.Field) -> str:
+    return f"{field.name}.list.element" if types.is_list(field.type) else str(field.name)
+
+
+def _rounded(column: pyarrow.ChunkedArray) -> pyarrow.Array:
+    """A column of vectors with all but the first bits of every mantissa zero, so that it packs."""
+    vectors = column.combine_chunks()
+    values = np.array(vectors.flatten().to_numpy(zero_copy_only=False), np.float32)
+    bits = values.view(np.uint32)
+    spare = 23 - MANTISSA_BITS
+    bits += np.uint32(1 << (spare - 1))
+    bits &= np.uint32(0xFFFFFFFF << spare & 0xFFFFFFFF)
+    return pyarrow.ListArray.from_arrays(vectors.offsets, pyarrow.array(values))

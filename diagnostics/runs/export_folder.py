@@ -1,0 +1,136 @@
+"""Where an export may write: a new or empty folder, or over an earlier export of the same run.
+
+Every exported run has a marker, `export.json`, with a digest of the settings it was trained with.
+A folder is replaced only if its marker names the same settings and nothing lies in it but what an
+export writes. Everything else is somebody's, and refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from diagnostics.errors import AnalysisError
+from diagnostics.runs import files
+from diagnostics.runs.directories import RunFiles, discover
+
+MARKER = "export.json"
+PLAIN = ("config.yaml", "manifest.json", "evals.csv", "train.csv", "events.csv")
+_PART = re.compile(r"probes/[^/]+/\d+-\d+\.parquet")
+
+
+def check_out(source: Path, out: Path) -> None:
+    """Refuse a target that is, holds or lies in the source, or that is full of other things.
+
+    Raises:
+        AnalysisError: with the reason in one line.
+    """
+    home, runs = out.resolve(), source.resolve()
+    if home.is_relative_to(runs):
+        raise AnalysisError(f"cannot export into {out}: it lies inside {source}")
+    if runs.is_relative_to(home):
+        raise AnalysisError(f"cannot export into {out}: it holds {source}, choose another folder")
+    if home.exists() and not home.is_dir():
+        raise AnalysisError(f"cannot export into {out}: it is no directory")
+    full = home.is_dir() and any(home.iterdir())
+    if full and not any((copy / MARKER).is_file() for copy in discover(home)):
+        raise AnalysisError(
+            f"cannot export into {out}: it holds other files and no earlier export; "
+            "choose a new or an empty folder"
+        )
+
+
+def check_copy(copy: Path, run: RunFiles) -> None:
+    """Refuse to replace a folder that is not an earlier export of this run.
+
+    Raises:
+        AnalysisError: with the reason in one line.
+    """
+    for folder in (copy, beside(copy, "partial"), beside(copy, "earlier")):
+        if (reason := _foreign(folder, run)) is not None:
+            raise AnalysisError(f"cannot export {run.path} to {folder}: {reason}")
+
+
+def _foreign(folder: Path, run: RunFiles) -> str | None:
+    """Why a folder may not be removed in favour of an export of `run`; None if it may."""
+    if folder.resolve() != folder:
+        return "a symbolic link lies in the way"
+    if not folder.exists():
+        return None
+    if not folder.is_dir():
+        return "it is a file"
+    found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    if not found:
+        return None
+    marker, _ = files.read_json(folder / MARKER)
+    if not marker:
+        return f"it is not marked as an earlier export (no {MARKER}); choose a new folder"
+    if marker.get("run") != digest(run):
+        return "it is the export of a run with other settings; choose a new folder"
+    for path in found:
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not _written(name):
+            return f"it also holds {name}, which no export wrote; move it away first"
+    return None
+
+
+def _written(name: str) -> bool:
+    return name in (*PLAIN, MARKER) or _PART.fullmatch(name) is not None
+
+
+def digest(run: RunFiles) -> str:
+    """What tells the run from others: its settings, but for where it was written."""
+    settings = {name: value for name, value in run.config.items() if name != "out"}
+    text = json.dumps(settings, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def mark(folder: Path, run: RunFiles, **options: Any) -> None:
+    """Write the marker of an export of `run`."""
+    (folder / MARKER).write_text(json.dumps({"run": digest(run), **options}, indent=2) + "\n")
+
+
+def beside(copy: Path, what: str) -> Path:
+    """A hidden neighbour of a copy, which the analysis passes over."""
+    return copy.with_name(f".{copy.name}.{what}")
+
+
+def place(partial: Path, copy: Path) -> None:
+    """Put a whole new copy in place of an earlier one, which lives until the new one is there."""
+    for path in partial.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    earlier = beside(copy, "earlier")
+    if copy.exists():
+        shutil.rmtree(earlier, ignore_errors=True)
+        copy.rename(earlier)
+    partial.rename(copy)
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Make the folder and keep a second export out of it.
+
+    Raises:
+        AnalysisError: another export is writing there.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise AnalysisError(f"cannot export into {out}: another export is running") from None
+        yield
+    finally:
+        os.close(handle)

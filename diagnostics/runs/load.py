@@ -1,0 +1,322 @@
+"""Run directories as tables: `diagnostics.load`.
+
+Loading reads each run's config and manifest. Everything else is read when it is first asked for:
+hundreds of runs open in seconds although their probes may have recorded gigabytes.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow
+
+from diagnostics.errors import AnalysisError, RunsWarning, unknown
+from diagnostics.metrics.scores import PAPER_GRID, Grid
+from diagnostics.runs import files
+from diagnostics.runs.directories import RunFiles, discover, slug, spelled
+from diagnostics.runs.labels import labels
+from diagnostics.runs.summary import summarise
+from fog.records import schema
+from fog.records.columns import CSV_COLUMNS
+
+IDENTITY = ("task", "variant", "seed", "scale", "label", "run")
+"""The first columns of every table. `label` is equal for runs that may be averaged over seeds."""
+
+
+Reader = Callable[[RunFiles], tuple[pyarrow.Table | None, list[str]]]
+
+_READERS = 4
+"""Threads that read files; more than the cores, because network disks make them wait."""
+
+
+class Runs:
+    """Every run below one or more paths, as tidy tables.
+
+    Every table starts with the columns `IDENTITY`. Damaged and incomplete runs stay in, with what
+    could be read of them; `problems` names them.
+
+    Attributes:
+        files: the run directories, in the order of `runs`.
+        grid: the evaluations among which the best scores choose.
+    """
+
+    def __init__(self, run_files: Iterable[RunFiles], grid: Grid = PAPER_GRID) -> None:
+        self.files = sorted(run_files, key=_order)
+        self.grid = grid
+        self._warned = 0
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __repr__(self) -> str:
+        runs = self.identity
+        return (
+            f"<{len(self)} runs: {runs['task'].nunique()} tasks, {runs['label'].nunique()} "
+            f"variants, {len(self.problems)} problems>"
+        )
+
+    @cached_property
+    def identity(self) -> pd.DataFrame:
+        """The columns `IDENTITY`, one row per run."""
+        slugs = {slug(name): name for name in (run.name("task", 2) for run in self._configured())}
+        tasks = [run.name("task", 2) for run in self.files]
+        table = pd.DataFrame(
+            {
+                "task": pd.Series([slugs.get(slug(task), task) for task in tasks], dtype="str"),
+                "variant": pd.Series([run.name("variant", 1) for run in self.files], dtype="str"),
+                "seed": pd.Series([run.seed for run in self.files], dtype="int64"),
+                "scale": pd.to_numeric(
+                    pd.Series([run.config.get("scale") for run in self.files], dtype="object"),
+                    errors="coerce",
+                ).astype("float64"),
+            }
+        )
+        configs = [run.config for run in self.files]
+        table["label"] = pd.Series(labels(table, configs) if configs else [], dtype="str")
+        table["run"] = pd.Series([run.where for run in self.files], dtype="str")
+        return table
+
+    def _configured(self) -> Iterator[RunFiles]:
+        return (run for run in self.files if "task" in run.config)
+
+    @cached_property
+    def evals(self) -> pd.DataFrame:
+        """One row per evaluation episode: `env_step`, `return`, `length`, successes."""
+        return self._csv("evals")
+
+    @cached_property
+    def train(self) -> pd.DataFrame:
+        """One row per logging interval: losses, Q, temperature, depth, rates, probe seconds."""
+        return self._csv("train")
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """One row per priming, reset, expansion, checkpoint, resume or divergence."""
+        return self._csv("events")
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row per run: status, progress, scores, speed, and every setting of its config.
+
+        `final_return` and `best_return` are means over an evaluation's episodes: of the last
+        evaluation, and of the best one strictly before the run's `steps` (the paper's rule) among
+        those on the `grid`, whose points are `grid_steps` apart in this run (NaN: all evaluations).
+        `final_score` and `best_score` are the same of the task's `metric`, which is the return or
+        `success_once`. `idle_hours` is the time since the run wrote anything: a run that says
+        `running` and has been silent for hours was killed.
+        """
+        facts = summarise(
+            self.identity, [(run.path, run.config, run.manifest) for run in self.files],
+            self.evals, self.train, self.grid,
+        )  # fmt: skip
+        facts["problems"] = pd.Series(["; ".join(run.problems) for run in self.files], dtype="str")
+        return facts
+
+    @property
+    def critic_loss(self) -> pd.DataFrame:
+        """Critic loss by insertion window: the heatmap."""
+        return self.table("critic_loss")
+
+    @property
+    def dormancy(self) -> pd.DataFrame:
+        """Per-neuron activation and gradient scores, one row per layer and network.
+
+        Gradient scores of schema version 1 were taken elsewhere: `gradient` is None there.
+        """
+        return self.table("dormancy")
+
+    @property
+    def sample_counts(self) -> pd.DataFrame:
+        """How often transitions were drawn, by bins of neighbours."""
+        return self.table("sample_counts")
+
+    @property
+    def features(self) -> pd.DataFrame:
+        """Penultimate critic features of sampled transitions."""
+        return self.table("features")
+
+    @property
+    def warmstart(self) -> pd.DataFrame:
+        """Today's critic against a fresh one on the newest data: loss curves and their gap."""
+        return self.table("warmstart")
+
+    @property
+    def offpolicy(self) -> pd.DataFrame:
+        """Log density and distance of stored actions under today's policy, by window."""
+        return self.table("offpolicy")
+
+    @property
+    def interference(self) -> pd.DataFrame:
+        """Cosines of the critic's gradients on old and new data, by pairs of windows."""
+        return self.table("interference")
+
+    @property
+    def problems(self) -> pd.DataFrame:
+        """What is wrong, one row each: `run` and `problem`. Grows as more tables are read."""
+        rows = [(run.where, spelled(problem)) for run in self.files for problem in run.problems]
+        return pd.DataFrame(rows, columns=["run", "problem"], dtype="str")
+
+    @cached_property
+    def tables(self) -> dict[str, int]:
+        """Names of the probe tables on disk, and how many runs have them."""
+        found: dict[str, int] = {}
+        for run in self.files:
+            home = run.path / "probes"
+            for path in home.iterdir() if home.is_dir() else ():
+                if path.is_dir():
+                    found[path.name] = found.get(path.name, 0) + 1
+        return dict(sorted(found.items()))
+
+    def table(self, name: str, *, last: int | None = None) -> pd.DataFrame:
+        """A probe table of all runs: the columns `IDENTITY`, then those of `schema.TABLES`.
+
+        Runs without it are left out; the table is empty, with its columns, if none has it. It is
+        kept, so a second call is free.
+
+        Args:
+            name: a table of `schema.TABLES`, or of a probe of your own (see `tables`).
+            last: read only so many of each run's newest measurements.
+
+        Raises:
+            AnalysisError: no such table exists.
+        """
+        key = (name, last)
+        if key not in self._tables:
+            if name not in schema.TABLES and name not in self.tables:
+                raise unknown("probe table", name, {**schema.TABLES, **self.tables})
+            known = schema.TABLES.get(name)
+            self._tables[key] = self._read(
+                lambda run: files.read_parts(run.path, name, last),
+                ("env_step",) if known is None else known.names,
+            )
+        return self._tables[key]
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, int | None], pd.DataFrame]:
+        return {}
+
+    def _csv(self, name: str) -> pd.DataFrame:
+        return self._read(lambda run: run.csv(name), CSV_COLUMNS[name])
+
+    def _read(self, read: Reader, columns: Sequence[str]) -> pd.DataFrame:
+        """One table of all runs; `columns` are those of an empty one."""
+        with ThreadPoolExecutor(_READERS) as pool:
+            results = list(pool.map(read, self.files))
+        whole: list[tuple[int, pyarrow.Table]] = []
+        for position, (table, problems) in enumerate(results):
+            known = self.files[position].problems
+            known += [problem for problem in problems if problem not in known]
+            if table is not None:
+                whole.append((position, table))
+        whole = self._fitting(whole)
+        self._warn()
+        if not whole:
+            return self._named(pd.DataFrame(columns=columns), np.empty(0, np.int64))
+        joined = pyarrow.concat_tables([at for _, at in whole], promote_options="permissive")
+        positions = np.repeat([position for position, _ in whole], [len(at) for _, at in whole])
+        return self._named(joined.to_pandas(), positions)
+
+    def _fitting(self, tables: list[tuple[int, pyarrow.Table]]) -> list[tuple[int, pyarrow.Table]]:
+        """The tables of the runs whose columns can be joined with those of the runs before."""
+        fitting: list[tuple[int, pyarrow.Table]] = []
+        so_far = pyarrow.schema([])
+        for position, table in tables:
+            try:
+                so_far = pyarrow.unify_schemas([so_far, table.schema], promote_options="permissive")
+                fitting.append((position, table))
+            except pyarrow.ArrowException as error:
+                reason = f"a table does not fit to those of other runs: {files.one_line(error)}"
+                self.files[position].problems.append(reason)
+        return fitting
+
+    def _named(self, table: pd.DataFrame, positions: np.ndarray[Any, Any]) -> pd.DataFrame:
+        names = self.identity.take(positions).reset_index(drop=True)
+        clash = [column for column in table.columns if column in IDENTITY]
+        return pd.concat([names, table.drop(columns=clash)], axis=1)
+
+    def select(self, **wanted: Any) -> Runs:
+        """The runs whose columns in `identity` or `runs` have the wanted values.
+
+        Args:
+            **wanted: a value, a collection of values, or a function of a value, by column:
+                `select(task="humanoid-walk", variant=["sac", "fog"], status="finished")`.
+
+        Raises:
+            AnalysisError: there is no such column.
+        """
+        keep = np.ones(len(self), bool)
+        for name, value in wanted.items():
+            table = self.identity if name in self.identity else self.runs
+            if name not in table:
+                raise unknown("column of runs", name, table.columns)
+            keep &= table[name].map(_test(value)).to_numpy(bool)
+        return Runs((run for run, kept in zip(self.files, keep, strict=True) if kept), self.grid)
+
+    def _warn(self, stacklevel: int = 4) -> None:
+        """Warn of problems that came up since the last warning, in one message."""
+        problems = self.problems
+        new, self._warned = len(problems) - self._warned, len(problems)
+        if new > 0:
+            shown = [f"{row.run}: {row.problem}" for row in problems.tail(new).head(3).itertuples()]
+            more = f" and {new - 3} more (see .problems)" if new > 3 else ""
+            warnings.warn("; ".join(shown) + more, RunsWarning, stacklevel=stacklevel)
+
+
+def load(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, grid: str = "25k"
+) -> Runs:
+    """Every run below a path, or below each of several paths.
+
+    Works on finished, running, killed and partly copied runs. Whatever is damaged is warned of
+    once and named in `Runs.problems`; nothing is dropped silently.
+
+    Args:
+        paths: a folder of runs at any depth, a single run directory, or several of either.
+        grid: the evaluations among which the best scores choose: a distance in environment steps
+            at scale 1, such as `25k` (the paper's) or `5000`, or `all`.
+
+    Returns:
+        The runs; none (`len(runs) == 0`) if the folder holds none.
+
+    Raises:
+        AnalysisError: a path does not exist or is no directory, or there is no such grid.
+    """
+    chosen = Grid.named(grid)
+    roots = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found: dict[Path, Path] = {}
+    for root in map(Path, roots):
+        if not root.is_dir():
+            what = "is no directory" if root.exists() else "does not exist"
+            raise AnalysisError(f"cannot load runs: {root} {what}")
+        for path in discover(root):
+            found.setdefault(path.resolve(), path)
+    runs = Runs((RunFiles.open(path) for path in found.values()), chosen)
+    runs._warn(stacklevel=3)
+    return runs
+
+
+def _order(run: RunFiles) -> tuple[Any, ...]:
+    scale = run.config.get("scale")
+    return (
+        slug(run.name("task", 2)),
+        run.name("variant", 1),
+        scale if isinstance(scale, int | float) else np.inf,
+        run.seed,
+        str(run.path),
+    )
+
+
+def _test(wanted: Any) -> Callable[[Any], bool]:
+    if callable(wanted):
+        return lambda value: bool(wanted(value))
+    if isinstance(wanted, Collection) and not isinstance(wanted, str):
+        return lambda value: value in wanted
+    return lambda value: bool(value == wanted)

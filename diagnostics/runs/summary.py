@@ -1,0 +1,152 @@
+"""One row of facts per run: how far it came, how well it did, how fast it was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from diagnostics.metrics.scores import Grid, best_score, curve, final_score
+from diagnostics.runs.directories import MOST
+
+STATUSES = ("running", "interrupted", "finished", "diverged", "failed", "unknown")
+
+Entry = tuple[Path, Mapping[str, Any], Mapping[str, Any]]
+"""A run's directory, config and manifest."""
+
+_WRITTEN = ("evals.csv", "train.csv", "events.csv", "manifest.json")
+
+
+def summarise(
+    identity: pd.DataFrame,
+    entries: Sequence[Entry],
+    evals: pd.DataFrame,
+    train: pd.DataFrame,
+    grid: Grid,
+) -> pd.DataFrame:
+    """The table `Runs.runs` but for its column `problems`.
+
+    Args:
+        identity: names of the runs.
+        entries: directory, config and manifest of the same runs.
+        evals: evaluation episodes of all runs.
+        train: training rows of all runs.
+        grid: evaluations among which the best scores choose.
+    """
+    curves = dict(list(curve(evals).groupby("run", sort=False)))
+    logs = dict(list(train.groupby("run", sort=False)))
+    last_episode = evals.groupby("run")["env_step"].max()
+    rows = []
+    named = zip(identity["run"], identity["scale"].fillna(1.0), entries, strict=True)
+    for name, scale, (path, config, manifest) in named:
+        scores = _scores(curves.get(name), config, manifest, grid, scale)
+        log = logs.get(name)
+        reached = [0, manifest.get("env_step", 0), last_episode.get(name, 0)]
+        if log is not None:
+            reached.append(log["env_step"].max())
+        rows.append(
+            {
+                "status": manifest.get("status", "unknown"),
+                "reason": manifest.get("reason"),
+                "steps": config.get("steps", np.nan),
+                "env_step": int(max(at for at in reached if 0 <= at <= MOST)),
+                **scores,
+                "updates": np.nan if log is None else log["updates"].max(),
+                "updates_per_second": np.nan if log is None else _rate(log),
+                "idle_hours": _idle_hours(path),
+                "group": manifest.get("group"),
+                "metric": manifest.get("metric", "return"),
+                "normaliser": manifest.get("normaliser"),
+                "paper_row": manifest.get("paper_row"),
+                "started": manifest.get("started"),
+                "ended": manifest.get("ended"),
+                "git_commit": manifest.get("git_commit"),
+            }
+            | {k: v for k, v in config.items() if k not in {*identity.columns, "steps"}}
+        )
+    facts = pd.DataFrame(rows, index=identity.index, columns=None if rows else list(_EMPTY))
+    # Where no config can be read there is no such column.
+    for column in {*_EMPTY} - {*facts}:
+        facts[column] = np.nan
+    for column in _NUMBERS:
+        facts[column] = pd.to_numeric(facts[column]).astype("float64")
+    return pd.concat([identity, facts], axis=1)
+
+
+_NUMBERS = (
+    "steps",
+    "normaliser",
+    "final_score",
+    "best_score",
+    "final_return",
+    "best_return",
+    "grid_steps",
+)
+
+_EMPTY = (
+    "status",
+    "reason",
+    "steps",
+    "env_step",
+    "final_return",
+    "best_return",
+    "final_score",
+    "best_score",
+    "grid",
+    "grid_steps",
+    "evaluations",
+    "updates",
+    "updates_per_second",
+    "idle_hours",
+    "group",
+    "metric",
+    "normaliser",
+    "paper_row",
+    "started",
+    "ended",
+    "git_commit",
+    "width",
+    "replay_ratio",
+)
+
+
+def _scores(
+    means: pd.DataFrame | None,
+    config: Mapping[str, Any],
+    manifest: Mapping[str, Any],
+    grid: Grid,
+    scale: float,
+) -> dict[str, Any]:
+    measure = "success_once" if manifest.get("metric") == "success" else "return"
+    scores: dict[str, Any] = {}
+    steps = config.get("steps") or np.inf
+    spacing = grid.spacing(scale)
+    for name, column in (("return", "return"), ("score", measure)):
+        at, values = np.empty(0), np.empty(0)
+        if means is not None and column in means:
+            at, values = means["env_step"].to_numpy(), means[column].to_numpy(float)
+        scores[f"final_{name}"] = final_score(at, values)
+        scores[f"best_{name}"] = best_score(at, values, steps, spacing)
+    scores |= {"grid": grid.name, "grid_steps": spacing}
+    return {**scores, "evaluations": 0 if means is None else len(means)}
+
+
+def _rate(log: pd.DataFrame) -> float:
+    """Updates over seconds of the whole run, probes and evaluations included.
+
+    A row holds the rate since the row before, so the seconds are its updates over its rate.
+    """
+    updates = np.diff(log["updates"].to_numpy(float), prepend=0.0)
+    rates = log["updates_per_second"].to_numpy(float)
+    usable = (rates > 0) & (updates > 0)
+    seconds = (updates[usable] / rates[usable]).sum()
+    return float(updates[usable].sum() / seconds) if seconds > 0 else np.nan
+
+
+def _idle_hours(path: Path) -> float:
+    times = [(path / name).stat().st_mtime for name in _WRITTEN if (path / name).exists()]
+    return max(0.0, time.time() - max(times)) / 3600 if times else np.nan

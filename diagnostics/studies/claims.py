@@ -1,0 +1,80 @@
+"""What a claim is: one or more contrasts, each a number that is positive if the claim is right.
+
+Each study states its own claims, written down before its runs were looked at;
+`diagnostics.studies.verdicts` puts them to runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from diagnostics.paper.names import label as paper_name
+from diagnostics.runs.load import Runs
+
+Measure = Callable[[Runs], pd.Series]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A number that is positive if the paper is right.
+
+    Attributes:
+        what: in words, the number that is compared.
+        measure: one number per run.
+        larger: the variant whose number is larger, or larger than zero if there is no other;
+            `variant@K` is the variant primed with K updates.
+        smaller: the other variant.
+        ratio: the measure is a logarithm, so the contrast is shown as a ratio.
+        counts: part of the claim's verdict; others are shown to help read it.
+    """
+
+    what: str
+    measure: Measure
+    larger: str
+    smaller: str | None = None
+    ratio: bool = True
+    counts: bool = True
+
+    def sides(self) -> str:
+        """The variants by their names in the paper."""
+        other = "" if self.smaller is None else f" against {_shown(self.smaller)}"
+        return _shown(self.larger) + other
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper and what would show it."""
+
+    name: str
+    statement: str
+    contrasts: tuple[Contrast, ...]
+
+
+def _shown(name: str) -> str:
+    variant, _, dose = name.partition("@")
+    return paper_name(variant) + (f" primed {int(dose):,}" if dose else "")
+
+
+def each(
+    what: str, measure: Measure, pairs: str, *, ratio: bool = True, counts: bool = True
+) -> tuple[Contrast, ...]:
+    """Contrasts of one measure, from a text such as `a > b, c`."""
+    found = []
+    for pair in pairs.split(","):
+        larger, _, smaller = (part.strip() for part in pair.partition(">"))
+        found.append(Contrast(what, measure, larger, smaller or None, ratio, counts))
+    return tuple(found)
+
+
+def variants_of(claims: Sequence[Claim]) -> frozenset[str]:
+    """Everything that some of the claims is about."""
+    return frozenset(
+        name
+        for claim in claims
+        for contrast in claim.contrasts
+        for name in (contrast.larger, contrast.smaller)
+        if name is not None
+    )

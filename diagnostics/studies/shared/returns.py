@@ -1,0 +1,59 @@
+"""Returns: curves over training, and a table of final and best scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from diagnostics.metrics import statistics
+from diagnostics.metrics.curves import mean_curves
+from diagnostics.metrics.scores import curve
+from diagnostics.paper.names import label as paper_name
+from diagnostics.paper.names import ordered
+from diagnostics.plots.curves import Plot, curves
+from diagnostics.studies.page import MissingDataError, Page
+
+
+def returns(page: Page, *, title: str = "") -> Plot:
+    """Evaluation return of every chosen variant, one panel per task."""
+    page.require()
+    table = mean_curves(curve(page.runs.evals), "return")
+    if table.empty:
+        raise MissingDataError(f"no run in {page.source} has been evaluated yet")
+    return curves(table, page.runs.events, title=title)
+
+
+def scores(page: Page, *, seed: int = 0) -> pd.DataFrame:
+    """Final and best return of every label on every task, mean with 95 % interval over seeds."""
+    page.require()
+    facts, best = page.runs.runs, page.runs.grid.rule("best_score")
+    rows = []
+    for task in page.tasks:
+        of_task = facts[facts["task"] == task]
+        for label in ordered(of_task["label"]):
+            cells = of_task[of_task["label"] == label]
+            rows.append(
+                {
+                    "task": task,
+                    "variant": paper_name(label),
+                    "final": _cell(cells["final_score"], seed),
+                    best: _cell(cells["best_score"], seed),
+                    "seeds": len(cells),
+                    "metric": cells["metric"].iloc[0],
+                }
+            )
+        for name in page.wanted:
+            if name not in set(of_task["variant"]):
+                gap = {"final": "missing", best: "missing", "seeds": 0, "metric": ""}
+                rows.append({"task": task, "variant": paper_name(name), **gap})
+    return pd.DataFrame(rows)
+
+
+def _cell(values: pd.Series, seed: int) -> str:
+    known = values.dropna().to_numpy(float)
+    if not len(known):
+        return "missing"
+    if len(known) == 1:
+        return f"{known[0]:,.4g} (1 seed)"
+    found = statistics.interval(statistics.mean, known[:, None], np.random.default_rng(seed))
+    return f"{found.estimate:,.4g} [{found.low:,.4g}, {found.high:,.4g}]"

@@ -1,0 +1,274 @@
+"""What runs say about the paper's claims: estimates with intervals, and verdicts by fixed rules.
+
+The rules were written down before any run of `results/miniature` had been looked at:
+
+- A contrast is *reproduced* if its 95 % interval over seeds lies above zero, *not reproduced* if it
+  lies below, and *inconclusive* otherwise.
+- A claim is *reproduced* if all its contrasts on all tasks are, *not reproduced* if none is and at
+  least one went the other way, *inconclusive* otherwise, so also if runs for a part are missing.
+- A run that diverged has no number, because what it shows is of a shorter life. A contrast with
+  such a run, or with one that did not record what is needed, is at best inconclusive.
+
+Intervals are Student's (one variant) or Welch's (two). With three seeds they are wide, as they
+should be: a bootstrap over three seeds never leaves their range and covers far less than 95 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from diagnostics.errors import AnalysisError
+from diagnostics.metrics.statistics import CONFIDENCE, Interval
+from diagnostics.runs.labels import another_cuer
+from diagnostics.runs.load import Runs
+from diagnostics.studies.claims import Claim, Contrast, Measure, variants_of
+from fog.records.statuses import SETTLED
+
+Verdict = Literal["reproduced", "not reproduced", "inconclusive", "no data"]
+
+NOTHING = Interval(float("nan"), float("nan"), float("nan"))
+
+SIZE = (
+    "scale",
+    "steps",
+    "width",
+    "batch_size",
+    "replay_ratio",
+    "action_repeat",
+    "termination",
+)
+"""Settings in which all runs of one task must agree."""
+
+_HINT = ": give a folder that holds one kind"
+
+
+def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
+    """Every contrast of every claim on every task that has runs of its variants.
+
+    Returns:
+        Columns `claim`, `what`, `sides`, `task`, `estimate`, `low`, `high`, `ratio`, `counts`,
+        `seeds` (runs with a number, of the variant with fewer), `ended` (those and the runs without
+        one, of the variant that lost more), `p` (two-sided), `verdict`, and `holm`: the verdict if
+        all contrasts of `claims` that count are judged together (Holm 1979). A contrast without
+        numbers on a task has the verdict `no data`; one without runs on any task has one such row,
+        with no task.
+
+    Raises:
+        AnalysisError: runs of one task differ in size, runs of one variant differ in anything else,
+            or a seed is there twice.
+    """
+    groups = _groups(runs, variants_of(claims))
+    finished = set(runs.runs["run"][runs.runs["status"] == "finished"])
+    known: dict[Measure, pd.Series] = {}
+    rows = []
+    for claim in claims:
+        for contrast in claim.contrasts:
+            if contrast.measure not in known:
+                values = contrast.measure(runs)
+                known[contrast.measure] = values[values.index.isin(finished)].dropna()
+            for found in _by_task(contrast, known[contrast.measure], groups):
+                shown = np.exp(found.numbers) if contrast.ratio else found.numbers
+                rows.append(
+                    {
+                        "claim": claim.name,
+                        "what": contrast.what,
+                        "sides": contrast.sides(),
+                        "task": found.task,
+                        "estimate": shown[0],
+                        "low": shown[1],
+                        "high": shown[2],
+                        "ratio": contrast.ratio,
+                        "counts": contrast.counts,
+                        "seeds": found.seeds,
+                        "ended": found.ended,
+                        "p": found.p,
+                        "verdict": found.verdict,
+                    }
+                )
+    table = pd.DataFrame(rows)
+    return table.assign(holm=_together(table))
+
+
+def _together(table: pd.DataFrame) -> list[Verdict]:
+    """Verdicts of the contrasts that count, judged together; of the others their own."""
+    judged_together = table["counts"].astype(bool) & table["p"].notna()
+    adjusted = pd.Series(np.nan, index=table.index)
+    adjusted[judged_together] = holm(table["p"][judged_together].to_numpy(float))
+    undecided = judged_together & ~(adjusted < 1 - CONFIDENCE)
+    return list(table["verdict"].where(~undecided, "inconclusive"))
+
+
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Holm's adjusted p-values: below 5 % for all with a chance of at most 5 % to err at all."""
+    order = np.argsort(p)
+    scaled = p[order] * np.arange(len(p), 0, -1)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return adjusted
+
+
+class _Found(NamedTuple):
+    """A contrast on one task."""
+
+    task: str
+    numbers: Interval
+    p: float
+    seeds: int
+    ended: int
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.seeds == 0:
+            return "no data"
+        return judged(self.numbers) if self.seeds == self.ended else "inconclusive"
+
+
+Groups = dict[str, dict[str, list[str]]]
+"""Ended runs by task and variant."""
+
+
+def _by_task(contrast: Contrast, values: pd.Series, groups: Groups) -> list[_Found]:
+    """The contrast on each task that has runs of one of its variants."""
+    names = [name for name in (contrast.larger, contrast.smaller) if name is not None]
+    found = []
+    for task, variants in sorted(groups.items()):
+        ended = [variants.get(name, []) for name in names]
+        if not any(ended):
+            continue
+        samples = [values.reindex(group).dropna().to_numpy(float) for group in ended]
+        seeds = min(map(len, samples))
+        lost = max(len(group) - len(sample) for group, sample in zip(ended, samples, strict=True))
+        numbers, p = compared(*samples) if seeds else (NOTHING, float("nan"))
+        found.append(_Found(task, numbers, p, seeds, seeds + lost))
+    return found or [_Found("", NOTHING, float("nan"), 0, 0)]
+
+
+class Sample(NamedTuple):
+    """The numbers behind a contrast on one task: one array for each of its variants.
+
+    `paired` if entry i of all arrays comes from the same seed, and so from the same warm-up.
+    """
+
+    contrast: Contrast
+    task: str
+    values: tuple[NDArray[np.float64], ...]
+    paired: bool
+
+
+def samples_of(runs: Runs, claim: Claim) -> list[Sample]:
+    """The numbers of a claim's contrasts, wherever each variant has two seeds.
+
+    Raises:
+        AnalysisError: as `judge`.
+    """
+    groups = _groups(runs, variants_of([claim]))
+    finished = runs.runs[runs.runs["status"] == "finished"].set_index("run")["seed"]
+    found = []
+    for contrast in claim.contrasts:
+        measured = contrast.measure(runs)
+        measured = measured[measured.index.isin(finished.index)].dropna()
+        names = [name for name in (contrast.larger, contrast.smaller) if name is not None]
+        for task, variants in sorted(groups.items()):
+            parts = [measured.reindex(variants.get(name, [])).dropna() for name in names]
+            parts = [part.set_axis(finished.reindex(part.index)).sort_index() for part in parts]
+            if min(map(len, parts)) < 2:
+                continue
+            paired = len(parts) == 2 and parts[0].index.equals(parts[1].index)
+            arrays = tuple(part.to_numpy(float) for part in parts)
+            found.append(Sample(contrast, task, arrays, paired))
+    return found
+
+
+def difference(values: NDArray[np.float64], others: NDArray[np.float64] | None = None) -> Interval:
+    """Mean of one sample, or difference of the means of two, with Student's or Welch's interval."""
+    return compared(values, others)[0]
+
+
+def compared(
+    values: NDArray[np.float64], others: NDArray[np.float64] | None = None
+) -> tuple[Interval, float]:
+    """`difference`, and the p-value of the two-sided test against zero that belongs to it.
+
+    The ends and p are NaN with fewer than two values in a sample, or where all are equal: nothing
+    is known about the width then.
+    """
+    nan = float("nan")
+    samples = [values] if others is None else [values, others]
+    estimate = float(values.mean() - (0.0 if others is None else others.mean()))
+    if min(map(len, samples)) < 2:
+        return Interval(estimate, nan, nan), nan
+    squares = np.array([sample.var(ddof=1) / len(sample) for sample in samples])
+    error = float(np.sqrt(squares.sum()))
+    if not error > 0:
+        return Interval(estimate, nan, nan), nan
+    degrees = squares.sum() ** 2 / sum(
+        square**2 / (len(sample) - 1) for square, sample in zip(squares, samples, strict=True)
+    )
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees)) * error
+    p = 2 * float(stats.t.sf(abs(estimate) / error, degrees))
+    return Interval(estimate, estimate - half, estimate + half), p
+
+
+def judged(found: Interval) -> Verdict:
+    """The verdict on one contrast."""
+    if found.low > 0:
+        return "reproduced"
+    return "not reproduced" if found.high < 0 else "inconclusive"
+
+
+def verdict(rows: pd.DataFrame, by: Literal["verdict", "holm"] = "verdict") -> Verdict:
+    """The verdict on one claim, from its rows of `judge`: each by itself, or judged together."""
+    words = list(rows[by][rows["counts"].astype(bool)])
+    if all(word == "no data" for word in words):
+        return "no data"
+    if all(word == "reproduced" for word in words):
+        return "reproduced"
+    against = "not reproduced" in words and "reproduced" not in words
+    return "not reproduced" if against else "inconclusive"
+
+
+def left_out(runs: Runs) -> list[str]:
+    """Runs that no claim is judged by: CUER in the reading that makes it forget fastest.
+
+    With `cuer_quota` step (all runs older than the setting), draws fall off as exp(-age / length of
+    the warm-up), which is not what the paper compares FoG with; see docs/replay.md.
+    """
+    return [str(run.path) for run in runs.files if another_cuer(run.config)]
+
+
+def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
+    """Runs that have ended, by task and variant: an unfinished one has no late part.
+
+    Primed runs are a variant of their own, named `variant@K`.
+    """
+    facts = runs.runs
+    dose = pd.to_numeric(facts.get("priming_updates", pd.Series(0, facts.index))).fillna(0)
+    names = facts["variant"].where(dose == 0, facts["variant"] + "@" + dose.astype(int).astype(str))
+    facts = facts.assign(variant=names)
+    ended = facts[facts["status"].isin(SETTLED) & facts["variant"].isin(wanted)]
+    ended = ended[~ended["run"].isin(left_out(runs))]
+    found: Groups = {}
+    for task, of_task in ended.groupby("task", sort=False):
+        for name in (name for name in SIZE if name in of_task):
+            sizes = sorted(of_task[name].dropna().unique())
+            if len(sizes) > 1:
+                listed = ", ".join(v if isinstance(v, str) else f"{v:g}" for v in sizes)
+                raise AnalysisError(f"runs on {task} cannot be compared: {name} {listed}{_HINT}")
+        for variant, rows in of_task.groupby("variant", sort=False):
+            labels = sorted(rows["label"].unique())
+            if len(labels) > 1:
+                listed = ", ".join(labels)
+                raise AnalysisError(
+                    f"{variant} on {task} has runs with different settings ({listed}){_HINT}"
+                )
+            if rows["seed"].duplicated().any():
+                seed = rows["seed"][rows["seed"].duplicated()].iloc[0]
+                raise AnalysisError(f"{variant} on {task} is there twice with seed {seed}{_HINT}")
+            found.setdefault(str(task), {})[str(variant)] = list(rows["run"])
+    return found

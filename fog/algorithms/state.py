@@ -1,0 +1,125 @@
+"""Everything an agent learns, as one tree of tensors that flattens to a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from fog.algorithms.optimiser import Optimiser
+from fog.errors import UserError
+from fog.networks import Params, depth_of
+from fog.records.sizes import NetworkSpec, Shapes
+
+_SEPARATOR = "/"
+
+
+class State(NamedTuple):
+    """Parameters and optimisers of an agent.
+
+    Attributes:
+        actor: the policy's tree.
+        critic: stacked critics: members 0 and 1 are the online twins; for OBAC members 2 and 3 are
+            the offline twins.
+        target: their target networks, stacked alike.
+        value: OBAC's V, an ensemble of one; empty for SAC.
+        temperature: one entry, "log": the logarithm of alpha.
+        actor_optimiser: Adam.
+        critic_optimiser: AdamW of all stacked critics (elementwise, so stacking changes nothing).
+        value_optimiser: AdamW of V.
+        temperature_optimiser: Adam.
+    """
+
+    actor: Params
+    critic: Params
+    target: Params
+    value: Params
+    temperature: Params
+    actor_optimiser: Optimiser
+    critic_optimiser: Optimiser
+    value_optimiser: Optimiser
+    temperature_optimiser: Optimiser
+
+    @property
+    def depth(self) -> int:
+        """Residual blocks of the critics."""
+        return depth_of(self.critic)
+
+
+def clone_state(state: State) -> State:
+    """A copy that shares no memory."""
+    return unflatten({name: tensor.clone() for name, tensor in flatten(state)})
+
+
+def flatten(state: State) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor with its name, such as "critic_optimiser/mean/stem.bias"."""
+    yield from _walk("", state._asdict())
+
+
+def unflatten(tensors: Mapping[str, Tensor]) -> State:
+    """The inverse of `flatten`."""
+    tree: dict[str, Any] = {}
+    for name, tensor in tensors.items():
+        *path, leaf = name.split(_SEPARATOR)
+        node = tree
+        for part in path:
+            node = node.setdefault(part, {})
+        node[leaf] = tensor
+    parts: dict[str, Any] = {}
+    for field in State._fields:
+        part = tree.get(field, {})
+        # An empty tree (V of SAC) leaves no trace in the flat form.
+        optimiser = field.endswith("_optimiser")
+        parts[field] = Optimiser(**{"mean": {}, "square": {}} | part) if optimiser else part
+    return State(**parts)
+
+
+def check_fits(tensors: Mapping[str, Tensor], spec: NetworkSpec) -> None:
+    """Refuse tensors that are not the state of an agent of this spec.
+
+    Raises:
+        UserError: naming the first tensor that is missing, unknown or of another shape.
+    """
+    prefix = f"critic{_SEPARATOR}"
+    critic = {
+        name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)
+    }
+    depth = depth_of(critic)
+    expected = _state_shapes(spec, depth)
+    for name in sorted(expected.keys() | tensors.keys()):
+        shape = tuple(tensors[name].shape) if name in tensors else None
+        if name not in expected or shape != expected[name]:
+            raise UserError(
+                f"agent state does not fit this config: {name} has shape {shape}, expected "
+                f"{expected.get(name)}; load it with the config it was saved with"
+            )
+
+
+def _state_shapes(spec: NetworkSpec, depth: int) -> Shapes:
+    trees: dict[str, Shapes] = {
+        "actor": spec.actor(),
+        "critic": spec.critic(depth),
+        "target": spec.critic(depth),
+        "value": spec.value(depth),
+        "temperature": {"log": ()},
+    }
+    shapes: Shapes = {}
+    for field, tree in trees.items():
+        shapes |= {_SEPARATOR.join((field, name)): shape for name, shape in tree.items()}
+        if field != "target":
+            optimiser = f"{field}_optimiser"
+            for moment in ("mean", "square"):
+                for name, shape in tree.items():
+                    shapes[_SEPARATOR.join((optimiser, moment, name))] = shape
+            shapes |= {_SEPARATOR.join((optimiser, name)): () for name in ("step", "lr")}
+    return shapes
+
+
+def _walk(prefix: str, node: Any) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(node, Tensor):
+        yield prefix, node
+        return
+    items = node._asdict() if isinstance(node, Optimiser) else node
+    for name, child in items.items():
+        yield from _walk(f"{prefix}{_SEPARATOR}{name}" if prefix else name, child)

@@ -1,0 +1,90 @@
+"""Copies of the metrics for TensorBoard and W&B. The run's own tables are the truth."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from fog.errors import UserError
+from fog.records.run_directory import RunDirectory
+from fog.settings.config import Config
+
+
+class MetricLogger(Protocol):
+    """A place that metrics are copied to."""
+
+    def log(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
+        """Copy one row: numbers only, named `section/column`."""
+
+    def close(self) -> None:
+        """Flush and let go."""
+
+
+class TensorBoard:
+    """Event files under the run directory."""
+
+    def __init__(self, directory: Path, resumed_at: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        # Also from step 0: a run that was killed before its first checkpoint starts over.
+        self._writer = SummaryWriter(str(directory), purge_step=resumed_at + 1)
+
+    def log(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
+        """Write scalars."""
+        for name, value in _numbers(values).items():
+            self._writer.add_scalar(f"{section}/{name}", value, env_step)
+
+    def close(self) -> None:
+        """Flush the event file."""
+        self._writer.close()
+
+
+class WeightsAndBiases:
+    """A W&B run, offline unless WANDB_MODE says otherwise: clusters have no internet."""
+
+    def __init__(self, directory: RunDirectory, config: Config, project: str) -> None:
+        try:
+            import wandb
+        except ImportError:
+            raise UserError(
+                "--wandb needs the wandb package: pip install 'fog-diagnostics[wandb]'"
+            ) from None
+        run = config.run
+        self._run = wandb.init(
+            project=project,
+            dir=str(directory.path),
+            name=f"{run.task}/{run.variant}/seed{run.seed}",
+            id=str(directory.path.resolve()).replace("/", "-")[-120:].strip("-"),
+            resume="allow",
+            mode=os.environ.get("WANDB_MODE", "offline"),
+            config=config.flat(),
+        )
+
+    def log(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
+        """Log scalars against the environment step."""
+        named = {f"{section}/{name}": value for name, value in _numbers(values).items()}
+        self._run.log({**named, "env_step": env_step})
+
+    def close(self) -> None:
+        """Finish the W&B run."""
+        self._run.finish()
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if name != "env_step" and isinstance(value, int | float)
+    }
+
+
+def open_loggers(directory: RunDirectory, config: Config, resumed_at: int) -> list[MetricLogger]:
+    """The loggers that the config asks for."""
+    loggers: list[MetricLogger] = []
+    if config.runtime.tensorboard:
+        loggers.append(TensorBoard(directory.tensorboard_path, resumed_at))
+    if config.runtime.wandb is not None:
+        loggers.append(WeightsAndBiases(directory, config, config.runtime.wandb))
+    return loggers

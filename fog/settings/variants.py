@@ -1,0 +1,227 @@
+"""Named variants as data, and the one way from (task, variant, scale) to a config.
+
+A variant is a set of config overrides, never a code path. `resolve` applies, in this order: the
+defaults, the task's own settings, the variant, the scale, then what the user set by hand, which
+means exactly what it says and is not scaled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fog.settings import tasks
+from fog.settings.config import AgentConfig, Config, RunConfig
+from fog.settings.options import unknown
+from fog.settings.scaling import scaled
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A named agent of the paper, or an ablation of one."""
+
+    name: str
+    family: str
+    summary: str
+    resets: bool
+    """Whether the task's reset list is used."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What differs from FoG's defaults, by bare setting name."""
+
+
+_SAC: dict[str, Any] = {
+    "backbone": "sac",
+    "width": 256,
+    "stem_layers": 2,
+    "initial_depth": 0,
+    "maximal_depth": 0,
+    "expansion_updates": (),
+    "activation": "relu",
+    "actor_layer_norm": True,
+    "weight_decay": 0.0,
+    "log_std_map": "smooth",
+    "log_std_min": -10.0,
+    "sampler": "uniform",
+}
+_BALANCED = {**_SAC, "sampler": "decay", "epsilon": 1e-4, "tau": 0.1}
+_GROWING: dict[str, Any] = {"maximal_depth": 2, "expansion_updates": (50_000, 200_000)}
+_FIXED: dict[str, Any] = {"expansion_updates": ()}
+_STANDARD: dict[str, Any] = {
+    **_SAC,
+    "critic_layer_norm": False,
+    "actor_layer_norm": False,
+    "replay_ratio": 1.0,
+}
+
+# Agents for a known dose of primacy bias (`priming_updates`): SAC with and without LayerNorm at
+# replay ratio 2, each alone and with one cure at a time.
+_PATIENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "plain-sac": ("SAC without LayerNorm at replay ratio 2", {**_STANDARD, "replay_ratio": 2.0}),
+    "norm-sac": ("SAC with LayerNorm at replay ratio 2", {**_SAC, "replay_ratio": 2.0}),
+}
+_CURES: dict[str, tuple[str, bool, dict[str, Any]]] = {
+    "": ("", False, {}),
+    "-reset": (", resets", True, {}),
+    "-decay": (", ER decay", False, {"sampler": "decay"}),
+    "-reset-decay": (", resets and ER decay", True, {"sampler": "decay"}),
+    "-grow": (", growing critics", False, _GROWING),
+}
+
+_MOTIVATING = "motivating example"
+_FOG = "FoG and its ablations"
+_UNIVERSALITY = "universality"
+_REBUTTAL = "rebuttal"
+_PRIMING = "primacy bias by dose"
+
+VARIANTS: dict[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant("sac", _MOTIVATING, "SAC, uniform replay, no resets", False, _SAC),
+        Variant("sac-reset", _MOTIVATING, "SAC with the reset list", True, _SAC),
+        Variant(
+            "per-sac",
+            _MOTIVATING,
+            "SAC with resets and prioritised replay",
+            True,
+            {**_SAC, "sampler": "per"},
+        ),
+        Variant("balanced-sac", _MOTIVATING, "SAC with resets and ER decay", True, _BALANCED),
+        Variant(
+            "expanded-sac",
+            _MOTIVATING,
+            "SAC with resets, ER decay and growing critics (3 to 7 dense layers)",
+            True,
+            {**_BALANCED, **_GROWING},
+        ),
+        Variant("fog", _FOG, "FoG: OBAC, ER decay, critics growing from depth 2 to 4", True),
+        Variant("fog-uniform", _FOG, "FoG without forgetting", True, {"sampler": "uniform"}),
+        Variant("fog-per", _FOG, "FoG with prioritised replay", True, {"sampler": "per"}),
+        Variant("fog-cuer", _FOG, "FoG with corrected uniform replay", True, {"sampler": "cuer"}),
+        Variant(
+            "fog-fixed2",
+            _FOG,
+            "FoG without growing, depth 2",
+            True,
+            {**_FIXED, "initial_depth": 2, "maximal_depth": 2},
+        ),
+        Variant(
+            "fog-fixed4",
+            _FOG,
+            "FoG without growing, depth 4",
+            True,
+            {**_FIXED, "initial_depth": 4, "maximal_depth": 4},
+        ),
+        Variant(
+            "obac-scaled",
+            _FOG,
+            "OBAC scaled up: no forgetting, no growing",
+            True,
+            {**_FIXED, "initial_depth": 2, "maximal_depth": 2, "sampler": "uniform"},
+        ),
+        Variant(
+            "fog-sac",
+            _UNIVERSALITY,
+            "FoG on SAC: without the offline critics",
+            True,
+            {"backbone": "sac"},
+        ),
+        Variant(
+            "sac-utd1",
+            _UNIVERSALITY,
+            "standard SAC at replay ratio 1: MLP 256-256, no LayerNorm",
+            False,
+            _STANDARD,
+        ),
+        Variant(
+            "sac-utd1-decay",
+            _UNIVERSALITY,
+            "standard SAC at replay ratio 1 with ER decay",
+            False,
+            {**_STANDARD, "sampler": "decay"},
+        ),
+        *(
+            Variant(
+                f"sac-utd1-{size // 1000}k",
+                _REBUTTAL,
+                f"standard SAC at replay ratio 1 with a buffer of {size // 1000}k transitions",
+                False,
+                {**_STANDARD, "capacity": size},
+            )
+            for size in (50_000, 100_000, 250_000, 500_000)
+        ),
+        Variant(
+            "fog-utd2",
+            _REBUTTAL,
+            "FoG without resets at replay ratio 2",
+            False,
+            {"replay_ratio": 2.0},
+        ),
+        Variant(
+            "fog-sac-utd2",
+            _REBUTTAL,
+            "FoG on SAC at replay ratio 2",
+            True,
+            {"backbone": "sac", "replay_ratio": 2.0},
+        ),
+        Variant(
+            "fog-ne",
+            _REBUTTAL,
+            "FoG set against NE: SAC, an MLP that grows two blocks, replay ratio 2, no resets",
+            False,
+            {
+                "backbone": "sac",
+                "replay_ratio": 2.0,
+                "stem_layers": 2,
+                "initial_depth": 0,
+                "maximal_depth": 2,
+            },
+        ),
+        *(
+            Variant(f"{name}{cure}", _PRIMING, f"{told}{how}", resets, {**settings, **changes})
+            for name, (told, settings) in _PATIENTS.items()
+            for cure, (how, resets, changes) in _CURES.items()
+        ),
+    )
+}
+
+
+def get(name: str) -> Variant:
+    """The variant of that name; the error suggests the nearest one."""
+    if name not in VARIANTS:
+        raise unknown("variant", name, VARIANTS)
+    return VARIANTS[name]
+
+
+def resolve(task: str, variant: str = "fog", scale: float = 1.0, **overrides: Any) -> Config:
+    """The full config of a named experiment.
+
+    Args:
+        task: a task name or escape, see `fog.settings.tasks`.
+        variant: a name of `VARIANTS`.
+        scale: 1 is the paper; 0.1 is the same experiment in a tenth of the steps.
+        **overrides: settings by bare name, in real units: they are not scaled.
+
+    Raises:
+        ConfigError: an unknown name, a wrong type or an impossible combination.
+    """
+    # Their types first: from a file they can be anything.
+    RunConfig(task=task, variant=variant, scale=scale)
+    known_task, known_variant = tasks.get(task), get(variant)
+    paper = Config().flat() | {
+        "task": known_task.name,
+        "variant": variant,
+        "steps": known_task.steps,
+        "pessimism": known_task.pessimism,
+        "reset_steps": known_task.reset_steps if known_variant.resets else (),
+        **known_variant.settings,
+    }
+    batch_size = overrides.get("batch_size", paper["batch_size"])
+    AgentConfig(batch_size=batch_size)
+    return Config.from_flat(scaled(paper, scale, batch_size) | overrides)
+
+
+def differences(variant: Variant) -> dict[str, Any]:
+    """What the variant changes against FoG, for listings."""
+    changed: dict[str, Any] = {} if variant.resets else {"reset_steps": ()}
+    fog = Config().flat()
+    return changed | {key: at for key, at in variant.settings.items() if fog[key] != at}

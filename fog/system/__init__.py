@@ -1,0 +1,1 @@
+"""The machine around a run: processes, signals, terminals, folders for compiled code."""

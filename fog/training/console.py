@@ -1,0 +1,164 @@
+"""Progress of a long run: a bar on a terminal, a line now and then in a log file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Protocol, TextIO, cast
+
+from tqdm import tqdm
+
+from fog.system.streams import Lasting
+from fog.system.text import plain
+
+_LOG_INTERVAL = 30.0
+_BAR_INTERVAL = 0.5
+
+
+class Reporter(Protocol):
+    """Where a run says how far it is."""
+
+    def advance(self, env_step: int, note: dict[str, str]) -> None:
+        """`env_step` steps are made; `note` holds what else to show."""
+
+    def prime(self, made: int, dose: int) -> None:
+        """Of the `dose` updates of priming, `made` are made; the environment stands still."""
+
+    def say(self, line: str) -> None:
+        """Print a line without tearing the bar."""
+
+    def close(self) -> None:
+        """Leave the terminal tidy."""
+
+
+class Silent:
+    """Says nothing: for notebooks and other libraries."""
+
+    def advance(self, env_step: int, note: dict[str, str]) -> None:
+        """Ignore."""
+
+    def prime(self, made: int, dose: int) -> None:
+        """Ignore."""
+
+    def say(self, line: str) -> None:
+        """Ignore."""
+
+    def close(self) -> None:
+        """Ignore."""
+
+
+class _Dose:
+    """How fast priming goes, and how long it has kept the steps waiting."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, int] | None = None
+        self._last = 0.0
+
+    def pause(self) -> float:
+        """Seconds since the last call: not a time in which steps were made."""
+        last, self._last = self._last, time.monotonic()
+        return self._last - last if self._first else 0.0
+
+    def told(self, made: int, dose: int) -> str:
+        """Updates made; from the second call on their rate, and the time that the rest takes."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now, made
+        began, first = self._first
+        share = f"{made}/{dose} updates ({made / dose:.0%})"
+        if made == first:
+            return share
+        rate = (made - first) / max(now - began, 1e-9)
+        left = tqdm.format_interval((dose - made) / rate)
+        return f"{share}, {rate:.0f} updates/s, {left} left"
+
+
+class Bar:
+    """A tqdm bar with steps per second and the time left."""
+
+    def __init__(self, total: int, initial: int, title: str, stream: TextIO) -> None:
+        self._bar = tqdm(
+            total=total,
+            initial=initial,
+            desc=title,
+            unit="step",
+            file=stream,
+            dynamic_ncols=True,
+            smoothing=0.05,
+            mininterval=_BAR_INTERVAL,
+        )
+        self._dose = _Dose()
+        self._shown = 0.0
+
+    def advance(self, env_step: int, note: dict[str, str]) -> None:
+        """Move the bar to `env_step`."""
+        self._bar.set_postfix(note, refresh=False)
+        self._bar.update(env_step - self._bar.n)
+
+    def prime(self, made: int, dose: int) -> None:
+        """Show the priming beside the bar, which does not move."""
+        self._bar.last_print_t += self._dose.pause()
+        told, now = self._dose.told(made, dose), time.monotonic()
+        if now - self._shown >= _BAR_INTERVAL or made == dose:
+            self._shown = now
+            self._bar.set_postfix_str(f"priming {told}")
+
+    def say(self, line: str) -> None:
+        """Print above the bar."""
+        self._bar.write(plain(line), file=self._bar.fp)
+
+    def close(self) -> None:
+        """Finish the bar's line."""
+        self._bar.close()
+
+
+class Lines:
+    """One line every half minute, for logs that no terminal shows."""
+
+    def __init__(self, total: int, initial: int, title: str, stream: TextIO) -> None:
+        self._total = total
+        self._initial = initial
+        self._title = title
+        self._stream = stream
+        self._began = time.monotonic()
+        self._last = self._began
+        self._dose = _Dose()
+
+    def advance(self, env_step: int, note: dict[str, str]) -> None:
+        """Print a line if the last one is old or the run is at its end."""
+        now = time.monotonic()
+        if now - self._last < _LOG_INTERVAL and env_step < self._total:
+            return
+        self._last = now
+        rate = (env_step - self._initial) / max(now - self._began, 1e-9)
+        left = tqdm.format_interval((self._total - env_step) / rate) if rate > 0 else "?"
+        notes = " ".join(f"{key}={value}" for key, value in note.items())
+        self.say(
+            f"{self._title}: step {env_step}/{self._total} ({env_step / self._total:.0%}), "
+            f"{rate:.1f} steps/s, {left} left, {notes}"
+        )
+
+    def prime(self, made: int, dose: int) -> None:
+        """Print a line if the last one is old or the priming is at its end."""
+        self._began += self._dose.pause()
+        told, now = self._dose.told(made, dose), time.monotonic()
+        if now - self._last >= _LOG_INTERVAL or made == dose:
+            self._last = now
+            self.say(f"{self._title}: priming {told}")
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        print(plain(line), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Nothing to tidy."""
+
+
+def reporter(total: int, initial: int, title: str, stream: TextIO | None = None) -> Reporter:
+    """A bar where someone watches, lines where nobody does."""
+    where = sys.stderr if stream is None else stream
+    if where is None:  # closed from the start
+        return Silent()
+    kind = Bar if where.isatty() else Lines
+    # Training goes on when nobody reads it any more, also in a program of its own.
+    return kind(total, initial, title, cast(TextIO, Lasting(where, str)))
