@@ -23,7 +23,10 @@ from diagnostics.errors import AnalysisError
 from diagnostics.rundirs import RunFiles, discover
 
 MARKER = "export.json"
-PLAIN = ("config.yaml", "manifest.json", "evals.csv", "train.csv", "events.csv")
+MANIFEST = "manifest.json"
+PLAIN = ("config.yaml", "evals.csv", "train.csv", "events.csv")
+"""Files that are copied, but for what names the host."""
+
 _PART = re.compile(r"probes/[^/]+/\d+-\d+\.parquet")
 
 
@@ -83,7 +86,7 @@ def _foreign(folder: Path, run: RunFiles) -> str | None:
 
 
 def _written(name: str) -> bool:
-    return name in (*PLAIN, MARKER) or _PART.fullmatch(name) is not None
+    return name in (*PLAIN, MANIFEST, MARKER) or _PART.fullmatch(name) is not None
 
 
 def digest(run: RunFiles) -> str:

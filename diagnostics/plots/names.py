@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from diagnostics.plots.style import COLOURS
+from diagnostics.plots.colours import COLOURS
 
 # In the order of the paper; the colour follows the sampler and the growth, not the backbone.
 _VARIANTS: dict[str, tuple[str, str]] = {
