@@ -108,6 +108,7 @@ def export(
     done = Exported()
     with exportfolder.alone(home):
         for run in found:
+            exportfolder.recover(home / run.path.relative_to(source))
             _export_run(run.path, home / run.path.relative_to(source), choice, done)
     return done
 

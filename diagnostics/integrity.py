@@ -77,7 +77,11 @@ class Record:
         if missing:
             more = f" and {len(missing) - 1} more files are" if len(missing) > 1 else " is"
             problems.insert(0, f"{missing[0]}{more} missing")
-        if "config.yaml" not in self.refused and not self.intact(run, "config.yaml"):
+        try:
+            changed = "config.yaml" not in self.refused and not self.intact(run, "config.yaml")
+        except OSError:
+            changed = False  # its reader says why it cannot be read
+        if changed:
             problems.append("config.yaml was changed after the run ended (its checksum differs)")
         return problems
 
