@@ -26,12 +26,33 @@ from tests.attack import damage, disk, fuzzing, kills, outcomes, streams
 from tests.attack.lab import Lab
 from tests.attack.outcomes import Tally
 
-FULL = {"injected": 60, "random": 20, "export": 20, "share": 1.0, "streams": 28, "disk": 22}
-QUICK = {"injected": 6, "random": 2, "export": 3, "share": 0.04, "streams": 4, "disk": 4}
-FUZZ = {"command line": 400, "config": 300, "plan": 200, "run directory": 100}
+FULL = {
+    "injected": 45,
+    "random": 15,
+    "export": 20,
+    "streams": 16,
+    "disk": 22,
+    "resume": 0.15,
+    "agents": 0.3,
+    "share": 1.0,
+    "fuzz": 1.0,
+}
+QUICK = {
+    "injected": 4,
+    "random": 2,
+    "export": 3,
+    "streams": 3,
+    "disk": 4,
+    "resume": 0.02,
+    "agents": 0.02,
+    "share": 0.1,
+    "fuzz": 0.05,
+}
+"""How many of each; of damage the share of all files and ways."""
+FUZZ = {"command line": 300, "config": 300, "plan": 150, "run directory": 50}
 
 
-def attacks(lab: Lab, size: dict[str, float], fuzz: float) -> dict[str, Callable[[], Tally]]:
+def attacks(lab: Lab, size: dict[str, float]) -> dict[str, Callable[[], Tally]]:
     """Every kind of attack by name."""
     share = size["share"]
     found: dict[str, Callable[[], Tally]] = {
@@ -45,10 +66,10 @@ def attacks(lab: Lab, size: dict[str, float], fuzz: float) -> dict[str, Callable
             "kill -9 of an export, export again", kills.exporting(lab, int(size["export"]))
         ),
         "damage and resume": lambda: outcomes.run(
-            "damage a killed run, resume", damage.Killed(lab).cases(share)
+            "damage a killed run, resume", damage.Killed(lab).cases(size["resume"])
         ),
         "damage and load an agent": lambda: outcomes.run(
-            "damage a checkpoint, load its agent", damage.agents(lab, share)
+            "damage a checkpoint, load its agent", damage.agents(lab, size["agents"])
         ),
         "damage and compare": lambda: outcomes.run(
             "damage an ended run, load and compare", damage.analysed(lab, share)
@@ -59,7 +80,7 @@ def attacks(lab: Lab, size: dict[str, float], fuzz: float) -> dict[str, Callable
     }
     for kind, count in FUZZ.items():
         found[f"fuzz {kind}"] = lambda kind=kind, count=count: _fuzzed(  # type: ignore[misc]
-            kind, max(5, int(fuzz * count))
+            kind, max(5, int(size["fuzz"] * count))
         )
     found["streams"] = lambda: outcomes.run(
         "closed and full streams", streams.cases(lab, int(size["streams"]))
@@ -85,7 +106,7 @@ def _disk(lab: Lab, count: int) -> Tally:
 def attack(home: Path, *, quick: bool, only: list[str] | None, seed: int) -> list[Tally]:
     """Attack in a folder."""
     lab = Lab(home, seed)
-    chosen = attacks(lab, QUICK if quick else FULL, 0.05 if quick else 1.0)
+    chosen = attacks(lab, QUICK if quick else FULL)
     tallies = []
     for name in only or chosen:
         tallies.append(chosen[name]())
