@@ -57,12 +57,14 @@ class Exported:
         left_out: run directories that were not copied, and why.
         damaged: what could not be copied whole, one line each.
         nbytes: size of the copies.
+        unreadable: whether a run was left out because it is damaged, not because it goes on.
     """
 
     runs: list[Path] = field(default_factory=list)
     left_out: dict[Path, str] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
     nbytes: int = 0
+    unreadable: bool = False
 
 
 def export(
@@ -119,6 +121,7 @@ def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
         run = RunFiles.open(path)
         if busy is None and run.manifest.get("status") not in SETTLED:
             busy = "; ".join(run.problems) or "has not ended"
+            done.unreadable |= bool(run.problems)
         if busy is not None:
             done.left_out[path] = busy
             return

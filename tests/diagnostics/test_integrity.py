@@ -233,6 +233,12 @@ def test_what_was_damaged_stays_told_in_the_copy(
     assert set(found.evals["seed"]) == {1}
 
 
+def test_a_run_left_out_for_its_manifest_is_no_success(runs: Path, tmp_path: Path) -> None:
+    (run_of(runs) / "manifest.json").unlink()
+    assert main(["export", "--runs", str(runs), "--out", str(tmp_path / "kept")]) == 1
+    assert len(loaded(tmp_path / "kept")) == 1
+
+
 # Only what is asked for
 
 
