@@ -98,6 +98,11 @@ class Runs:
         return self._csv("train")
 
     @cached_property
+    def _progress(self) -> pd.DataFrame:
+        """The columns of `train` that every run has."""
+        return self._read(lambda run: run.csv("train", CSV_COLUMNS["train"]), CSV_COLUMNS["train"])
+
+    @cached_property
     def events(self) -> pd.DataFrame:
         """One row per priming, reset, expansion, checkpoint, resume or divergence."""
         return self._csv("events")
@@ -115,7 +120,7 @@ class Runs:
         """
         facts = summarise(
             self.identity, [(run.path, run.config, run.manifest) for run in self.files],
-            self.evals, self.train, self.grid,
+            self.evals, self._progress, self.grid,
         )  # fmt: skip
         facts["problems"] = pd.Series(["; ".join(run.problems) for run in self.files], dtype="str")
         return facts
@@ -175,7 +180,9 @@ class Runs:
                     found[path.name] = found.get(path.name, 0) + 1
         return dict(sorted(found.items()))
 
-    def table(self, name: str, *, last: int | None = None) -> pd.DataFrame:
+    def table(
+        self, name: str, *, last: int | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
         """A probe table of all runs: the columns `IDENTITY`, then those of `schema.TABLES`.
 
         Runs without it are left out; the table is empty, with its columns, if none has it. It is
@@ -183,24 +190,29 @@ class Runs:
 
         Args:
             name: a table of `schema.TABLES`, or of a probe of your own (see `tables`).
-            last: read only so many of each run's newest measurements.
+            last: read only so many of each run's newest measurements: environment steps at which
+                something was recorded.
+            columns: read only these, and `env_step`.
 
         Raises:
-            AnalysisError: no such table exists.
+            AnalysisError: no such table or column exists.
         """
-        key = (name, last)
+        wanted = None if columns is None else tuple(dict.fromkeys(["env_step", *columns]))
+        key = (name, last, wanted)
         if key not in self._tables:
             if name not in schema.TABLES and name not in self.tables:
                 raise unknown("probe table", name, {**schema.TABLES, **self.tables})
-            known = schema.TABLES.get(name)
+            known = schema.TABLES[name].names if name in schema.TABLES else ("env_step",)
+            for column in wanted or ():
+                if name in schema.TABLES and column not in known:
+                    raise unknown(f"column of {name}", column, known)
             self._tables[key] = self._read(
-                lambda run: files.read_parts(run.path, name, last),
-                ("env_step",) if known is None else known.names,
+                lambda run: run.table(name, wanted, last), wanted or known
             )
         return self._tables[key]
 
     @cached_property
-    def _tables(self) -> dict[tuple[str, int | None], pd.DataFrame]:
+    def _tables(self) -> dict[tuple[str, int | None, tuple[str, ...] | None], pd.DataFrame]:
         return {}
 
     def _csv(self, name: str) -> pd.DataFrame:
@@ -258,6 +270,8 @@ class Runs:
             if name not in table:
                 raise unknown("column of runs", name, table.columns)
             keep &= table[name].map(_test(value)).to_numpy(bool)
+        if keep.all():
+            return self  # with the tables that it has read
         return Runs((run for run, kept in zip(self.files, keep, strict=True) if kept), self.grid)
 
     def _warn(self, stacklevel: int = 4) -> None:
