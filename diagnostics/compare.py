@@ -26,6 +26,7 @@ import pandas as pd
 from diagnostics import primacy, statistics
 from diagnostics.dormant import SCORES, dormant_ratios
 from diagnostics.errors import unknown
+from diagnostics.peers.runs import PUBLISHED
 from diagnostics.plots.names import ordered
 from diagnostics.runs import Runs
 
@@ -119,7 +120,7 @@ def status(runs: pd.DataFrame) -> str:
         state = str(run.status)
         if state == "running" and run.idle_hours > _SILENT_HOURS:
             state = f"silent for {run.idle_hours:.0f} h"
-        if state not in ("finished", "unknown") and run.steps > 0:
+        if state not in ("finished", "unknown", PUBLISHED) and run.steps > 0:
             state += f" at {100 * run.env_step / run.steps:.0f} %"
         states[state] += 1
     if len(states) == 1:
