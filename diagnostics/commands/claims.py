@@ -14,9 +14,10 @@ from typing import Any
 import pandas as pd
 
 from diagnostics.claims import CLAIMS, Claim
-from diagnostics.commands.loading import loaded, problem_lines
+from diagnostics.commands.loading import add_peers, loaded, problem_lines, published
 from diagnostics.errors import AnalysisError
 from diagnostics.evidence import evidence, left_out, verdict
+from diagnostics.peers.claims import peer_claims, peer_evidence
 from diagnostics.priming import PRIMING_CLAIMS
 from fog.cli.parser import Parser, pathname
 
@@ -32,9 +33,14 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Print every claim with its evidence and verdict."""
     options = _options(argv)
+    if options.peers is not None and options.runs is None:
+        return _of_peers(options)
+    options.runs = options.runs or [Path("runs")]
     with loaded(options.runs) as runs:
-        # The two studies are judged apart: contrasts of one do not make the other's harder.
+        # The studies are judged apart: contrasts of one do not make the other's harder.
         studies = [(claims, evidence(runs, claims)) for claims in (CLAIMS, PRIMING_CLAIMS)]
+    if options.peers is not None:
+        studies.append((peer_claims(), peer_evidence(published(options.peers))))
     kept = [(claims, rows) for claims, rows in studies if (rows["seeds"] > 0).any()]
     if not kept:
         raise AnalysisError(
@@ -58,6 +64,17 @@ def command(argv: Sequence[str]) -> int:
     return 0
 
 
+def _of_peers(options: argparse.Namespace) -> int:
+    """The claims that need published runs alone."""
+    found = peer_evidence(published(options.peers))
+    show = _json if options.json else _markdown if options.markdown else _text
+    parts = [(claim, found[found["claim"] == claim.name]) for claim in peer_claims()]
+    sys.stdout.write(show(parts) + "\n")
+    if options.figures is not None:
+        _draw(found, options.figures, [str(options.peers)])
+    return 0
+
+
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "claims",
@@ -65,8 +82,12 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         "and whether that reproduces the claim. Runs that have not ended are left out.",
     )
     parser.add_argument(
-        "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+        "--runs",
+        type=pathname,
+        nargs="+",
+        help="folders of runs [runs; with --peers none]",
     )
+    add_peers(parser)
     parser.add_argument(
         "--figures",
         type=pathname,
