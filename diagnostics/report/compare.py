@@ -29,6 +29,7 @@ from diagnostics.metrics import primacy, statistics
 from diagnostics.metrics.dormancy import SCORES, dormant_ratios
 from diagnostics.paper.names import ordered
 from diagnostics.runs.load import Runs
+from diagnostics.runs.published import PUBLISHED
 
 TAU = 0.1
 """Threshold of dormancy, as a share of the layer's mean score."""
@@ -123,7 +124,7 @@ def status(runs: pd.DataFrame) -> str:
         state = str(run.status)
         if state == "running" and run.idle_hours > _SILENT_HOURS:
             state = f"silent for {run.idle_hours:.0f} h"
-        if state not in ("finished", "unknown") and run.steps > 0:
+        if state not in ("finished", "unknown", PUBLISHED) and run.steps > 0:
             state += f" at {100 * run.env_step / run.steps:.0f} %"
         states[state] += 1
     if len(states) == 1:

@@ -23,6 +23,7 @@ from diagnostics.metrics.scores import PAPER_GRID, Grid
 from diagnostics.runs import files
 from diagnostics.runs.directories import RunFiles, discover, slug, spelled
 from diagnostics.runs.labels import labels
+from diagnostics.runs.published import holds_peers, peer_runs
 from diagnostics.runs.summary import summarise
 from fog.records import schema
 from fog.records.columns import CSV_COLUMNS
@@ -287,13 +288,14 @@ class Runs:
 def load(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, grid: str = "25k"
 ) -> Runs:
-    """Every run below a path, or below each of several paths.
+    """Every run below a path, or below each of several paths, published ones included.
 
     Works on finished, running, killed and partly copied runs. Whatever is damaged is warned of
     once and named in `Runs.problems`; nothing is dropped silently.
 
     Args:
-        paths: a folder of runs at any depth, a single run directory, or several of either.
+        paths: a folder of runs at any depth, a single run directory, a folder of published curves
+            that `fog import` wrote, or several of these.
         grid: the evaluations among which the best scores choose: a distance in environment steps
             at scale 1, such as `25k` (the paper's) or `5000`, or `all`.
 
@@ -312,7 +314,8 @@ def load(
             raise AnalysisError(f"cannot load runs: {root} {what}")
         for path in discover(root):
             found.setdefault(path.resolve(), path)
-    runs = Runs((RunFiles.open(path) for path in found.values()), chosen)
+    published = [run for root in map(Path, roots) if holds_peers(root) for run in peer_runs(root)]
+    runs = Runs([*(RunFiles.open(path) for path in found.values()), *published], chosen)
     runs._warn(stacklevel=3)
     return runs
 
