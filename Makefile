@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # Numerical libraries take all cores by default, and parallel tests would then fight over them.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help install test test-slow lint format reproduce miniature humanoid bench clean
+.PHONY: help install test test-slow attack lint format reproduce miniature humanoid bench clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -52,6 +52,9 @@ test-slow: $(SLOW)/.installed ## the tests that take minutes each, and those of 
 		|| echo "Slurm: not installed (apt-get install slurm-wlm munge); submitit's local executor only"
 	$(SLOW_TEST) -m slow
 	$(SLOW_TEST) tests/diagnostics/test_adapters.py tests/fog/sweep/test_ray.py tests/fog/sweep/test_slurm.py
+
+attack: $(VENV)/.installed ## kill, damage, fuzz and fill disks, and see what survives (about 10 minutes)
+	$(BIN)/python -m tests.attack
 
 format: $(VENV)/.installed ## rewrite the code in house style
 	$(BIN)/python -m ruff check --fix .

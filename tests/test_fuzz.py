@@ -111,8 +111,8 @@ def workplace() -> Iterator[Path]:
             os.chdir(before)
 
 
-def check(*argv: str) -> None:
-    """Run a command; whatever comes, it must end as documented."""
+def check(*argv: str) -> int:
+    """Run a command; whatever comes, it must end as documented. Returns its exit code."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(argv)
@@ -123,6 +123,7 @@ def check(*argv: str) -> None:
     if code == 2:
         assert said.startswith("fog: ") and said.count("\n") == 1, said
         assert len(said) <= LINE + len("fog: \n")
+    return code
 
 
 words = st.one_of(st.sampled_from(NASTY), st.text(max_size=12), st.integers().map(str))
@@ -145,9 +146,9 @@ def command_lines(draw: st.DrawFn) -> list[str]:
     return [command, *REST.get(command, []), *argv, *SAFE.get(command, [])]
 
 
-def any_command_line(argv: list[str]) -> None:
+def any_command_line(argv: list[str]) -> int:
     with workplace():
-        check(*(item for item in argv if item not in ("-h", "--help")))
+        return check(*(item for item in argv if item not in ("-h", "--help")))
 
 
 values = st.one_of(
@@ -183,10 +184,10 @@ def configs(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
-def any_config(text: str) -> None:
+def any_config(text: str) -> int:
     with workplace() as home:
         (home / "a.yaml").write_text(text, encoding="utf-8", errors="surrogateescape")
-        check("train", "--config", "a.yaml", "--dry-run")
+        return check("train", "--config", "a.yaml", "--dry-run")
 
 
 @st.composite
@@ -203,10 +204,10 @@ def plans(draw: st.DrawFn) -> str:
     return "\n".join(dict.fromkeys([*kept, *lines[4:]]))
 
 
-def any_plan(text: str) -> None:
+def any_plan(text: str) -> int:
     with workplace() as home:
         (home / "a.yaml").write_text(text, encoding="utf-8", errors="surrogateescape")
-        check("sweep", "--plan", "a.yaml", "--list")
+        return check("sweep", "--plan", "a.yaml", "--list")
 
 
 FILES = {
@@ -236,7 +237,7 @@ READERS = (
 )
 
 
-def any_run_directory(case: tuple[list[tuple[str, str]], tuple[str, ...]]) -> None:
+def any_run_directory(case: tuple[list[tuple[str, str]], tuple[str, ...]]) -> int:
     damage, reader = case
     with workplace() as home:
         run = home / "runs" / "cartpole-swingup" / "sac" / "seed0"
@@ -247,7 +248,7 @@ def any_run_directory(case: tuple[list[tuple[str, str]], tuple[str, ...]]) -> No
                 (run / name).mkdir()
             else:
                 (run / name).write_text(content, encoding="utf-8", errors="surrogateescape")
-        check(reader[0], "--runs", "runs", *reader[1:])
+        return check(reader[0], "--runs", "runs", *reader[1:])
 
 
 CASES: dict[str, tuple[Any, Any, int, int]] = {
@@ -263,7 +264,11 @@ def fuzz(kind: str, count: int) -> None:
     checks = settings(
         max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
-    checks(seed(2026)(given(strategy)(test)))()
+
+    def attempt(case: Any) -> None:
+        test(case)
+
+    checks(seed(2026)(given(strategy)(attempt)))()
 
 
 @pytest.mark.parametrize("kind", CASES)

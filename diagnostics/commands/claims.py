@@ -13,9 +13,10 @@ from typing import Any
 
 import pandas as pd
 
-from diagnostics.commands.loading import loaded, problem_lines
+from diagnostics.commands.loading import add_peers, loaded, problem_lines, published
 from diagnostics.errors import AnalysisError
 from diagnostics.studies.claims import Claim
+from diagnostics.studies.peer_claims import peer_claims, peer_evidence
 from diagnostics.studies.study import claims_judged_together
 from diagnostics.studies.verdicts import judge, left_out, verdict
 from fog.cli.parser import Parser, pathname
@@ -32,9 +33,14 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Print every claim with its evidence and verdict."""
     options = _options(argv)
+    if options.peers is not None and options.runs is None:
+        return _of_peers(options)
+    options.runs = options.runs or [Path("runs")]
     with loaded(options.runs) as runs:
         # Each group apart: contrasts of one do not make the other's harder.
         groups = [(claims, judge(runs, claims)) for claims in claims_judged_together().values()]
+    if options.peers is not None:
+        groups.append((peer_claims(), peer_evidence(published(options.peers))))
     kept = [(claims, rows) for claims, rows in groups if (rows["seeds"] > 0).any()]
     if not kept:
         raise AnalysisError(
@@ -58,6 +64,17 @@ def command(argv: Sequence[str]) -> int:
     return 0
 
 
+def _of_peers(options: argparse.Namespace) -> int:
+    """The claims that need published runs alone."""
+    found = peer_evidence(published(options.peers))
+    show = _json if options.json else _markdown if options.markdown else _text
+    parts = [(claim, found[found["claim"] == claim.name]) for claim in peer_claims()]
+    sys.stdout.write(show(parts) + "\n")
+    if options.figures is not None:
+        _draw(found, options.figures, [str(options.peers)])
+    return 0
+
+
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "claims",
@@ -65,8 +82,12 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         "and whether that reproduces the claim. Runs that have not ended are left out.",
     )
     parser.add_argument(
-        "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
+        "--runs",
+        type=pathname,
+        nargs="+",
+        help="folders of runs [runs; with --peers none]",
     )
+    add_peers(parser)
     parser.add_argument(
         "--figures",
         type=pathname,

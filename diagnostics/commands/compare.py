@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from diagnostics.commands.loading import add_grid, loaded, problem_lines
+from diagnostics.commands.loading import add_grid, add_peers, loaded, problem_lines
 from diagnostics.errors import AnalysisError, unknown
 from diagnostics.paper import tables as paper
 from diagnostics.report.compare import SORTABLE, TAU, compare
@@ -44,7 +44,7 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Print the comparison of all runs below some folders."""
     options = _options(argv)
-    with loaded(options.runs, options.grid) as runs:
+    with loaded(options.runs, options.grid, options.peers) as runs:
         for name, wanted in (("task", options.task), ("variant", options.variant)):
             runs = _selected(runs, name, wanted)
         if len(runs) == 0:
@@ -79,6 +79,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         "--sort", default="variant", metavar="C", help=f"{', '.join(SORTABLE)} [variant]"
     )
     add_grid(parser)
+    add_peers(parser)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     options = parser.parse(argv)
     if options.sort not in SORTABLE:

@@ -52,7 +52,7 @@ def command(argv: Sequence[str]) -> int:
     for line in done.damaged:
         _say(f"not whole, {line}")
     _say(f"{len(done.runs)} runs, {done.nbytes / 1e6:.1f} MB, in {options.out}")
-    return 0 if done.runs and not done.damaged else 1
+    return 0 if done.runs and not done.damaged and not done.unreadable else 1
 
 
 def _say(line: str) -> None:

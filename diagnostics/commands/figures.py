@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from diagnostics.commands.loading import add_peers, published
 from diagnostics.errors import AnalysisError
 from diagnostics.report.execution import Outcome, execute_all
 from diagnostics.report.notebooks import Notebook, assign, available, choose
@@ -23,10 +24,12 @@ def command(argv: Sequence[str]) -> int:
         return 0
     notebooks = choose(options.only)
     given: dict[str, str] = dict(options.parameter)
-    for name in ("runs", "out"):
+    for name in ("runs", "out", "peers"):
         if name in given:
             raise AnalysisError(f"parameter {name!r} is set by --{name}")
     values = assign(notebooks, given)
+    if options.peers is not None:
+        _check_peers(options.peers, notebooks)
     # A notebook whose own default is None can do without runs.
     needing = [notebook for notebook in notebooks if notebook.parameters.get("runs") is not None]
     has_runs = options.runs.is_dir() and next(discover(options.runs), None) is not None
@@ -36,6 +39,8 @@ def command(argv: Sequence[str]) -> int:
         # Absolute, because a notebook's kernel need not work in this directory.
         if "runs" in notebook.parameters and has_runs:
             values[notebook.name]["runs"] = str(options.runs.absolute())
+        if "peers" in notebook.parameters and options.peers is not None:
+            values[notebook.name]["peers"] = str(options.peers.absolute())
         if "out" in notebook.parameters:
             values[notebook.name]["out"] = str(options.out.absolute())
     try:
@@ -80,8 +85,17 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         metavar=("NAME", "VALUE"),
         help="set a parameter in every chosen notebook that has it; may be repeated",
     )
+    add_peers(parser)
     parser.add_argument("--list", action="store_true", help="list notebooks and their parameters")
     return parser.parse(argv)
+
+
+def _check_peers(peers: Path, chosen: Sequence[Notebook]) -> None:
+    """Tell mistakes before the first notebook runs."""
+    if not any("peers" in notebook.parameters for notebook in chosen):
+        names = ", ".join(notebook.name for notebook in chosen)
+        raise AnalysisError(f"--peers: {names} draws no published curves; main_results does")
+    published(peers)
 
 
 def _no_runs(runs: Path, needing: Sequence[Notebook], chosen: Sequence[Notebook]) -> AnalysisError:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from diagnostics.commands.loading import add_grid
-from diagnostics.errors import AnalysisError, RunsWarning
+from diagnostics.commands.loading import add_grid, add_peers, loaded
+from diagnostics.errors import AnalysisError
 from fog.cli.parser import Parser, pathname
 
 
@@ -33,6 +32,7 @@ def command(argv: Sequence[str]) -> int:
         help="folder of executed notebooks, as `fog figures` leaves it [figures, if it exists]",
     )
     add_grid(parser)
+    add_peers(parser)
     options = parser.parse(argv)
     if options.out.is_dir():
         raise AnalysisError(f"{options.out} is a folder: give a file, such as --out report.html")
@@ -40,14 +40,12 @@ def command(argv: Sequence[str]) -> int:
         raise AnalysisError(f"no folder {options.notebooks}: run `fog figures` first")
     # Here, because pandas and matplotlib take seconds and mistakes should be told before.
     from diagnostics.report.html import write
-    from diagnostics.runs.load import load
 
     source = ", ".join(map(str, options.runs))
-    with warnings.catch_warnings():
-        # The page has a section on problems.
-        warnings.simplefilter("ignore", RunsWarning)
+    # The page has a section on problems.
+    with loaded(options.runs, options.grid, options.peers, few=True) as runs:
         page = write(
-            load(options.runs, grid=options.grid),
+            runs,
             options.out,
             source=source,
             notebooks=options.notebooks or Path("figures"),

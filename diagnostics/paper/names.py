@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from diagnostics.paper.methods import PREFIX, method
+
 # In the order of the paper; the colour follows the sampler and the growth, not the backbone.
 _VARIANTS: dict[str, tuple[str, str]] = {
     "sac": ("SAC", "blue"),
@@ -49,7 +51,11 @@ def variant_of(series: str) -> str:
 def label(series: str) -> str:
     """The paper's name; a variant the paper does not know keeps its own."""
     variant = variant_of(series)
-    return _VARIANTS.get(variant, (variant, ""))[0] + series[len(variant) :]
+    name = _VARIANTS.get(variant, (variant, ""))[0]
+    if variant.startswith(PREFIX):
+        # Published runs are all of the paper's size: only those of ours need to say theirs.
+        return f"{method(variant.removeprefix(PREFIX)).label}, published"
+    return name + series[len(variant) :]
 
 
 def ordered(series: Iterable[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from diagnostics.paper import names
-from diagnostics.plots.style import COLOURS
+from diagnostics.plots.colours import COLOURS
 
 _STROKES = ("-", "--", ":", "-.")
 _SPARE = ("purple", "grey", "green", "sky", "amber", "blue", "orange")

@@ -29,6 +29,7 @@ from diagnostics.metrics import primacy, statistics
 from diagnostics.metrics.dormancy import SCORES, dormant_ratios
 from diagnostics.paper.names import ordered
 from diagnostics.runs.load import Runs
+from diagnostics.runs.published import PUBLISHED
 
 TAU = 0.1
 """Threshold of dormancy, as a share of the layer's mean score."""
@@ -47,8 +48,11 @@ SORTABLE = {
 """Columns to sort by, and whether small comes first."""
 
 _SILENT_HOURS = 1.0
-_NEWEST_PARTS = 12
-"""Enough of the newest dormancy measurements to hold one that is not part of a reset."""
+_NEWEST = 6
+"""Enough of the newest dormancy measurements to hold one at the cadence: a reset or an expansion
+may have been measured on a step of its own."""
+
+_HEATMAP = ("critic", "window", "window_start", "window_end", "count", "scaled")
 
 
 def compare(runs: Runs, *, sort: str = "variant", seed: int = 0) -> pd.DataFrame:
@@ -120,7 +124,7 @@ def status(runs: pd.DataFrame) -> str:
         state = str(run.status)
         if state == "running" and run.idle_hours > _SILENT_HOURS:
             state = f"silent for {run.idle_hours:.0f} h"
-        if state not in ("finished", "unknown") and run.steps > 0:
+        if state not in ("finished", "unknown", PUBLISHED) and run.steps > 0:
             state += f" at {100 * run.env_step / run.steps:.0f} %"
         states[state] += 1
     if len(states) == 1:
@@ -130,7 +134,7 @@ def status(runs: pd.DataFrame) -> str:
 
 def _primacy(runs: Runs) -> dict[str, float]:
     """Each run's index: the mean over the columns of its heatmap."""
-    loss = runs.critic_loss
+    loss = runs.table("critic_loss", columns=_HEATMAP)
     loss = loss[loss["critic"] == "online"]
     found = {}
     for run, rows in loss.groupby("run", sort=False):
@@ -144,7 +148,9 @@ def _primacy(runs: Runs) -> dict[str, float]:
 
 def _dormant(runs: Runs, score: str) -> dict[str, float]:
     """Each run's last ratio of the online critic's neurons that are dormant by a score."""
-    scores = runs.table("dormancy", last=_NEWEST_PARTS)
+    scores = runs.table("dormancy", last=_NEWEST, columns=("phase", "network", *SCORES))
     scores = scores[(scores["network"] == "online") & (scores["phase"] == "cadence")]
+    scores = scores[scores[score].notna()]
+    scores = scores[scores["env_step"] == scores.groupby("run")["env_step"].transform("max")]
     ratios = dormant_ratios(scores, score=score, tau=TAU).sort_values("env_step")
     return dict(ratios.groupby("run")["ratio"].last())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow
 
-from diagnostics.runs import files
+from diagnostics.runs import files, integrity, probe_tables
+from diagnostics.runs.integrity import Record
 from fog.records.columns import CSV_COLUMNS
 
 _MARKS = ("config.yaml", "manifest.json", "evals.csv", "train.csv")
@@ -117,10 +118,11 @@ class RunFiles:
     """Settings by bare name."""
     manifest: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    record: Record = field(default_factory=Record)
 
     @classmethod
     def open(cls, path: Path) -> RunFiles:
-        """Read config and manifest of a run directory."""
+        """Read config and manifest of a run directory, and look at the sizes of its files."""
         run = cls(path)
         groups, problems = files.read_yaml(path / "config.yaml")
         for name, values in groups.items():
@@ -132,7 +134,13 @@ class RunFiles:
             # CUER's quota was first that of a whole environment step, and not yet a setting.
             old = {"cuer_quota": "step"} if run.config.get("sampler") == "cuer" else {}
             run.config = {**_BEFORE, **old, **run.config}
+        run.problems += integrity.check_manifest(run.manifest)
         run.problems += _drop_misfits("manifest.json", run.manifest, _FACTS)
+        run.record, unusable = Record.of(run.manifest)
+        run.problems += unusable + run.record.check(path)
+        run.problems += [
+            f"when it was exported: {line}" for line in _lines(run.manifest.get("damaged"))
+        ]
         return run
 
     @property
@@ -154,9 +162,27 @@ class RunFiles:
         """The run's directory as text for tables and messages."""
         return spelled(str(self.path))
 
-    def csv(self, name: str) -> tuple[pyarrow.Table | None, list[str]]:
-        """One of the run's CSV tables, and what is wrong with it."""
-        table, problems = files.read_csv(self.path / f"{name}.csv", CSV_COLUMNS[name])
-        if table is None and self.manifest.get("status") == "finished" and name != "events":
+    def csv(
+        self, name: str, columns: Collection[str] | None = None
+    ) -> tuple[pyarrow.Table | None, list[str]]:
+        """One of the run's CSV tables, or some of its `CSV_COLUMNS`, and what is wrong with it."""
+        file = f"{name}.csv"
+        if file in self.record.refused:
+            return None, []
+        table, problems = files.read_csv(
+            self.path / file, CSV_COLUMNS[name], lambda raw: self.record.whole(file, raw), columns
+        )
+        ended = self.manifest.get("status") == "finished" and name != "events"
+        if table is None and ended and not problems:
             problems.append(f"finished, but {name}.csv is missing or empty")
         return table, problems
+
+    def table(
+        self, name: str, columns: Collection[str] | None = None, last: int | None = None
+    ) -> tuple[pyarrow.Table | None, list[str]]:
+        """One of the run's probe tables, and what is wrong with it."""
+        return probe_tables.read(self.path, name, self.record, columns=columns, last=last)
+
+
+def _lines(value: Any) -> list[str]:
+    return [str(line) for line in value] if isinstance(value, list) else []

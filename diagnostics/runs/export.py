@@ -20,7 +20,7 @@ import pyarrow.parquet
 from pyarrow import types
 
 from diagnostics.errors import AnalysisError, unknown
-from diagnostics.runs import export_folder, files, privacy
+from diagnostics.runs import export_folder, integrity, privacy
 from diagnostics.runs.directories import RunFiles, discover, shared
 from fog.records.statuses import SETTLED
 
@@ -57,12 +57,14 @@ class Exported:
         left_out: run directories that were not copied, and why.
         damaged: what could not be copied whole, one line each.
         nbytes: size of the copies.
+        unreadable: whether a run was left out because it is damaged, not because it goes on.
     """
 
     runs: list[Path] = field(default_factory=list)
     left_out: dict[Path, str] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
     nbytes: int = 0
+    unreadable: bool = False
 
 
 def export(
@@ -108,6 +110,7 @@ def export(
     done = Exported()
     with export_folder.alone(home):
         for run in found:
+            export_folder.recover(home / run.path.relative_to(source))
             _export_run(run.path, home / run.path.relative_to(source), choice, done)
     return done
 
@@ -118,6 +121,7 @@ def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
         run = RunFiles.open(path)
         if busy is None and run.manifest.get("status") not in SETTLED:
             busy = "; ".join(run.problems) or "has not ended"
+            done.unreadable |= bool(run.problems)
         if busy is not None:
             done.left_out[path] = busy
             return
@@ -126,6 +130,7 @@ def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
         partial.mkdir(parents=True)
         try:
             damaged = run.problems + _build(run, partial, choice)
+            _describe(run, partial, choice, damaged)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
@@ -146,13 +151,15 @@ def _build(run: RunFiles, partial: Path, choice: Choice) -> list[str]:
     for name in export_folder.PLAIN:
         try:
             raw = (run.path / name).read_bytes()
-            if not choice.keep_host:
-                raw = _cleaned(name, raw, run)
+            if name == "config.yaml" and not choice.keep_host:
+                raw = privacy.clean_config(raw.decode()).encode()
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:
             problems.append(f"{name} cannot be copied: {error}")
             continue
+        if name.endswith(".csv") and not run.record.whole(name, raw):
+            continue  # said below
         (partial / name).write_bytes(raw)
     for name in ("evals", "train", "events"):
         problems += run.csv(name)[1]
@@ -162,14 +169,26 @@ def _build(run: RunFiles, partial: Path, choice: Choice) -> list[str]:
     for folder in _tables(run.path):
         if folder.name not in choice.without:
             into = partial / "probes" / folder.name
-            problems += _join(run.path, folder.name, into, choice.rounded)
+            problems += _join(run, folder.name, into, choice.rounded)
     return problems
 
 
-def _cleaned(name: str, raw: bytes, run: RunFiles) -> bytes:
-    if name == "manifest.json":
-        return (json.dumps(privacy.clean_manifest(run.manifest), indent=2) + "\n").encode()
-    return privacy.clean_config(raw.decode()).encode() if name == "config.yaml" else raw
+def _describe(run: RunFiles, partial: Path, choice: Choice, damaged: list[str]) -> None:
+    """Write the copy's manifest: the run's own, with a record of the files of the copy.
+
+    What was damaged in the run stays told in its copy, whose files are what the export wrote.
+    """
+    manifest = run.manifest | ({"damaged": damaged} if damaged else {})
+    if not choice.keep_host:
+        manifest = privacy.clean_manifest(manifest)
+    written = sorted(path for path in partial.rglob("*") if path.is_file())
+    record = {
+        path.relative_to(partial).as_posix(): integrity.fingerprint(path)
+        for path in written
+        if path.name != export_folder.MARKER
+    }
+    text = json.dumps(integrity.sealed({**manifest, "files": record}), indent=2) + "\n"
+    (partial / export_folder.MANIFEST).write_text(text, encoding="utf-8")
 
 
 def _tables(run: Path) -> list[Path]:
@@ -177,8 +196,8 @@ def _tables(run: Path) -> list[Path]:
     return sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
 
 
-def _join(run: Path, name: str, folder: Path, rounded: bool) -> list[str]:
-    table, problems = files.read_parts(run, name)
+def _join(run: RunFiles, name: str, folder: Path, rounded: bool) -> list[str]:
+    table, problems = run.table(name)
     if table is None or len(table) == 0:
         return problems
     if rounded:

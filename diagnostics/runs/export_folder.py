@@ -20,10 +20,13 @@ from typing import Any
 
 from diagnostics.errors import AnalysisError
 from diagnostics.runs import files
-from diagnostics.runs.directories import RunFiles, discover
+from diagnostics.runs.directories import RunFiles
 
 MARKER = "export.json"
-PLAIN = ("config.yaml", "manifest.json", "evals.csv", "train.csv", "events.csv")
+MANIFEST = "manifest.json"
+PLAIN = ("config.yaml", "evals.csv", "train.csv", "events.csv")
+"""Files that are copied, but for what names the host."""
+
 _PART = re.compile(r"probes/[^/]+/\d+-\d+\.parquet")
 
 
@@ -40,8 +43,9 @@ def check_out(source: Path, out: Path) -> None:
         raise AnalysisError(f"cannot export into {out}: it holds {source}, choose another folder")
     if home.exists() and not home.is_dir():
         raise AnalysisError(f"cannot export into {out}: it is no directory")
-    full = home.is_dir() and any(home.iterdir())
-    if full and not any((copy / MARKER).is_file() for copy in discover(home)):
+    # Empty folders and hidden ones with a marker are what a killed export leaves.
+    found = [path.name for path in home.rglob("*") if path.is_symlink() or not path.is_dir()]
+    if found and MARKER not in found:
         raise AnalysisError(
             f"cannot export into {out}: it holds other files and no earlier export; "
             "choose a new or an empty folder"
@@ -70,6 +74,8 @@ def _foreign(folder: Path, run: RunFiles) -> str | None:
     found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     if not found:
         return None
+    if folder.name.startswith(".") and found == [folder / MARKER]:
+        return None  # killed while it wrote the marker
     marker, _ = files.read_json(folder / MARKER)
     if not marker:
         return f"it is not marked as an earlier export (no {MARKER}); choose a new folder"
@@ -83,7 +89,7 @@ def _foreign(folder: Path, run: RunFiles) -> str | None:
 
 
 def _written(name: str) -> bool:
-    return name in (*PLAIN, MARKER) or _PART.fullmatch(name) is not None
+    return name in (*PLAIN, MANIFEST, MARKER) or _PART.fullmatch(name) is not None
 
 
 def digest(run: RunFiles) -> str:
@@ -101,6 +107,13 @@ def mark(folder: Path, run: RunFiles, **options: Any) -> None:
 def beside(copy: Path, what: str) -> Path:
     """A hidden neighbour of a copy, which the analysis passes over."""
     return copy.with_name(f".{copy.name}.{what}")
+
+
+def recover(copy: Path) -> None:
+    """Put an earlier copy back that a kill has left beside its place."""
+    earlier = beside(copy, "earlier")
+    if earlier.exists() and not copy.exists():
+        earlier.rename(copy)
 
 
 def place(partial: Path, copy: Path) -> None:

@@ -5,20 +5,19 @@ Each returns what can be read together with a list of sentences about what canno
 
 from __future__ import annotations
 
+import csv
 import io
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow
 import pyarrow.csv
-import pyarrow.parquet
 import yaml
 
-from fog.records import schema
+from diagnostics.runs.integrity import LEFT_OUT
 
 _YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_YAML = (
@@ -53,10 +52,22 @@ def read_json(path: Path) -> tuple[dict[str, Any], list[str]]:
     return document, []
 
 
-def read_csv(path: Path, required: Collection[str] = ()) -> tuple[pyarrow.Table | None, list[str]]:
+def read_csv(
+    path: Path,
+    required: Collection[str] = (),
+    whole: Callable[[bytes], bool] = lambda _: True,
+    columns: Collection[str] | None = None,
+) -> tuple[pyarrow.Table | None, list[str]]:
     """The whole rows of a CSV table in which every column but the named ones is a number.
 
-    None if there are no rows, or if the header lacks one of the `required` columns.
+    None if there are no rows, if the header lacks one of the `required` columns, or if the content
+    is not `whole`.
+
+    Args:
+        path: the file.
+        required: columns that it must have.
+        whole: says of its content whether it is what was written.
+        columns: those of the required ones to read; everything if None.
     """
     try:
         raw = path.read_bytes()
@@ -64,15 +75,20 @@ def read_csv(path: Path, required: Collection[str] = ()) -> tuple[pyarrow.Table 
         return None, []
     except OSError as error:
         return None, [f"{path.name} cannot be read: {one_line(error)}"]
-    whole = _whole_lines(raw)
-    problems = [] if len(whole) == len(raw) else [f"{path.name} ends in half a line: left out"]
-    if whole.count(b"\n") < 2:
+    if not whole(raw):
+        return None, [f"{path.name} {LEFT_OUT}"]
+    lines = _whole_lines(raw)
+    problems = [] if len(lines) == len(raw) else [f"{path.name} ends in half a line: left out"]
+    if lines.count(b"\n") < 2:
         return None, problems
     try:
-        whole.decode()
+        lines.decode()
     except UnicodeDecodeError:
         # Rows with the replacement are found below: a number it is not.
-        whole = whole.decode(errors="replace").encode()
+        lines = lines.decode(errors="replace").encode()
+    header = lines.partition(b"\n")[0].decode().rstrip("\r")
+    if problem := _header_problem(next(csv.reader([header]), []), required):
+        return None, [*problems, f"{path.name} {problem}"]
     damaged = 0
 
     def skip(_: Any) -> str:
@@ -82,22 +98,22 @@ def read_csv(path: Path, required: Collection[str] = ()) -> tuple[pyarrow.Table 
 
     try:
         table = pyarrow.csv.read_csv(
-            io.BytesIO(whole),
+            io.BytesIO(lines),
             read_options=pyarrow.csv.ReadOptions(use_threads=False),
             parse_options=pyarrow.csv.ParseOptions(
                 invalid_row_handler=skip, newlines_in_values=True
             ),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(_TEXT, pyarrow.string()), strings_can_be_null=True
+                column_types=dict.fromkeys(_TEXT, pyarrow.string()),
+                strings_can_be_null=True,
+                include_columns=[] if columns is None else list(columns),
             ),
         )
     except pyarrow.ArrowException as error:
         return None, [*problems, f"{path.name} cannot be read: {one_line(error)}"]
-    if problem := _header_problem(table.column_names, required):
-        return None, [*problems, f"{path.name} {problem}"]
     odd = [item.name for item in table.schema if item.name not in _TEXT and not _plain(item)]
     texts = [name for name in table.column_names if name in _TEXT]
-    if odd or (_REPLACED in whole and texts):
+    if odd or (_REPLACED in lines and texts):
         table, bad = _sound_rows(table, odd, texts)
         damaged += bad
     if damaged:
@@ -160,89 +176,6 @@ def _whole_lines(raw: bytes) -> bytes:
     # A machine that lost power can leave zeros where the last rows should be.
     usable = raw.split(b"\0", 1)[0]
     return usable[: usable.rfind(b"\n") + 1]
-
-
-def read_parts(
-    directory: Path, name: str, last: int | None = None
-) -> tuple[pyarrow.Table | None, list[str]]:
-    """One run's probe table `name`, its parts in order of time; None if nothing was recorded.
-
-    With `last`, only that many of the newest parts.
-    """
-    home = directory / "probes" / name
-    tables, problems = [], []
-    paths = sorted(home.iterdir()) if home.is_dir() else []
-    for path in paths if last is None else paths[-last:]:
-        where = f"probes/{name}/{path.name}"
-        if path.suffix == ".partial":
-            problems.append(f"{where} was not finished: left out")
-        if path.suffix != ".parquet":
-            continue
-        try:
-            file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
-            table = file.read(use_threads=False)
-        except (OSError, pyarrow.ArrowException, UnicodeDecodeError) as error:
-            problems.append(f"{where} cannot be read: {one_line(error)}")
-            continue
-        problem = _mismatch(name, table)
-        if problem is not None:
-            problems.append(f"{where} {problem}: left out")
-            continue
-        table, changes = _as_of_today(name, table)
-        problems += [change for change in changes if change not in problems]
-        tables.append(table)
-    if not tables:
-        return None, problems
-    try:
-        return pyarrow.concat_tables(tables, promote_options="permissive"), problems
-    except pyarrow.ArrowException as error:
-        problems.append(f"probes/{name} has parts that do not fit together: {one_line(error)}")
-        return None, problems
-
-
-def _mismatch(name: str, table: pyarrow.Table) -> str | None:
-    """Why a part is not what `schema` promises; tables of other people's probes are not checked."""
-    version = _version(table)
-    if version not in map(str, schema.READABLE):
-        readable = " and ".join(map(str, schema.READABLE))
-        return f"has schema version {version or 'unknown'}, this code reads {readable}"
-    today = name in schema.TABLES and version == str(schema.VERSION)
-    missing = set(schema.TABLES[name].names if today else ["env_step"]) - set(table.column_names)
-    return f"lacks the columns {sorted(missing)}" if missing else None
-
-
-def _version(table: pyarrow.Table) -> str:
-    version: bytes = (table.schema.metadata or {}).get(schema.METADATA_KEY.encode(), b"")
-    return version.decode()
-
-
-def _as_of_today(name: str, table: pyarrow.Table) -> tuple[pyarrow.Table, list[str]]:
-    """A part of any version in today's columns, and which of its own are not read.
-
-    Null is what an older version did not record, and what meant something else in it.
-    """
-    version = _version(table)
-    if name not in schema.TABLES or version == str(schema.VERSION):
-        return table, []
-    changed = schema.CHANGED[int(version)].get(name, {})
-    columns = {"env_step": table["env_step"]}
-    for column in schema.TABLES[name].columns:
-        known = column.name in table.column_names and column.name not in changed
-        columns[column.name] = (
-            table[column.name] if known else pyarrow.nulls(len(table), _arrow_type(column.dtype))
-        )
-    said = [
-        f"probes/{name} has schema version {version}: {column} is not read, {meaning}"
-        for column, meaning in changed.items()
-    ]
-    return pyarrow.table(columns, metadata=table.schema.metadata), said
-
-
-def _arrow_type(dtype: str) -> pyarrow.DataType:
-    """The Arrow type of a column of `schema`."""
-    if dtype.startswith("list<"):
-        return pyarrow.list_(_arrow_type(dtype[5:-1]))
-    return pyarrow.string() if dtype == "str" else pyarrow.from_numpy_dtype(np.dtype(dtype))
 
 
 def one_line(error: Exception) -> str:

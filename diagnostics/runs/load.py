@@ -23,6 +23,7 @@ from diagnostics.metrics.scores import PAPER_GRID, Grid
 from diagnostics.runs import files
 from diagnostics.runs.directories import RunFiles, discover, slug, spelled
 from diagnostics.runs.labels import labels
+from diagnostics.runs.published import holds_peers, peer_runs
 from diagnostics.runs.summary import summarise
 from fog.records import schema
 from fog.records.columns import CSV_COLUMNS
@@ -98,6 +99,11 @@ class Runs:
         return self._csv("train")
 
     @cached_property
+    def _progress(self) -> pd.DataFrame:
+        """The columns of `train` that every run has."""
+        return self._read(lambda run: run.csv("train", CSV_COLUMNS["train"]), CSV_COLUMNS["train"])
+
+    @cached_property
     def events(self) -> pd.DataFrame:
         """One row per priming, reset, expansion, checkpoint, resume or divergence."""
         return self._csv("events")
@@ -115,7 +121,7 @@ class Runs:
         """
         facts = summarise(
             self.identity, [(run.path, run.config, run.manifest) for run in self.files],
-            self.evals, self.train, self.grid,
+            self.evals, self._progress, self.grid,
         )  # fmt: skip
         facts["problems"] = pd.Series(["; ".join(run.problems) for run in self.files], dtype="str")
         return facts
@@ -175,7 +181,9 @@ class Runs:
                     found[path.name] = found.get(path.name, 0) + 1
         return dict(sorted(found.items()))
 
-    def table(self, name: str, *, last: int | None = None) -> pd.DataFrame:
+    def table(
+        self, name: str, *, last: int | None = None, columns: Sequence[str] | None = None
+    ) -> pd.DataFrame:
         """A probe table of all runs: the columns `IDENTITY`, then those of `schema.TABLES`.
 
         Runs without it are left out; the table is empty, with its columns, if none has it. It is
@@ -183,24 +191,29 @@ class Runs:
 
         Args:
             name: a table of `schema.TABLES`, or of a probe of your own (see `tables`).
-            last: read only so many of each run's newest measurements.
+            last: read only so many of each run's newest measurements: environment steps at which
+                something was recorded.
+            columns: read only these, and `env_step`.
 
         Raises:
-            AnalysisError: no such table exists.
+            AnalysisError: no such table or column exists.
         """
-        key = (name, last)
+        wanted = None if columns is None else tuple(dict.fromkeys(["env_step", *columns]))
+        key = (name, last, wanted)
         if key not in self._tables:
             if name not in schema.TABLES and name not in self.tables:
                 raise unknown("probe table", name, {**schema.TABLES, **self.tables})
-            known = schema.TABLES.get(name)
+            known = schema.TABLES[name].names if name in schema.TABLES else ("env_step",)
+            for column in wanted or ():
+                if name in schema.TABLES and column not in known:
+                    raise unknown(f"column of {name}", column, known)
             self._tables[key] = self._read(
-                lambda run: files.read_parts(run.path, name, last),
-                ("env_step",) if known is None else known.names,
+                lambda run: run.table(name, wanted, last), wanted or known
             )
         return self._tables[key]
 
     @cached_property
-    def _tables(self) -> dict[tuple[str, int | None], pd.DataFrame]:
+    def _tables(self) -> dict[tuple[str, int | None, tuple[str, ...] | None], pd.DataFrame]:
         return {}
 
     def _csv(self, name: str) -> pd.DataFrame:
@@ -258,6 +271,8 @@ class Runs:
             if name not in table:
                 raise unknown("column of runs", name, table.columns)
             keep &= table[name].map(_test(value)).to_numpy(bool)
+        if keep.all():
+            return self  # with the tables that it has read
         return Runs((run for run, kept in zip(self.files, keep, strict=True) if kept), self.grid)
 
     def _warn(self, stacklevel: int = 4) -> None:
@@ -273,13 +288,14 @@ class Runs:
 def load(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, grid: str = "25k"
 ) -> Runs:
-    """Every run below a path, or below each of several paths.
+    """Every run below a path, or below each of several paths, published ones included.
 
     Works on finished, running, killed and partly copied runs. Whatever is damaged is warned of
     once and named in `Runs.problems`; nothing is dropped silently.
 
     Args:
-        paths: a folder of runs at any depth, a single run directory, or several of either.
+        paths: a folder of runs at any depth, a single run directory, a folder of published curves
+            that `fog import` wrote, or several of these.
         grid: the evaluations among which the best scores choose: a distance in environment steps
             at scale 1, such as `25k` (the paper's) or `5000`, or `all`.
 
@@ -298,7 +314,8 @@ def load(
             raise AnalysisError(f"cannot load runs: {root} {what}")
         for path in discover(root):
             found.setdefault(path.resolve(), path)
-    runs = Runs((RunFiles.open(path) for path in found.values()), chosen)
+    published = [run for root in map(Path, roots) if holds_peers(root) for run in peer_runs(root)]
+    runs = Runs([*(RunFiles.open(path) for path in found.values()), *published], chosen)
     runs._warn(stacklevel=3)
     return runs
 

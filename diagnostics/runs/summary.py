@@ -41,6 +41,7 @@ def summarise(
     logs = dict(list(train.groupby("run", sort=False)))
     last_episode = evals.groupby("run")["env_step"].max()
     rows = []
+    own = {*identity.columns, "steps"}
     named = zip(identity["run"], identity["scale"].fillna(1.0), entries, strict=True)
     for name, scale, (path, config, manifest) in named:
         scores = _scores(curves.get(name), config, manifest, grid, scale)
@@ -66,7 +67,7 @@ def summarise(
                 "ended": manifest.get("ended"),
                 "git_commit": manifest.get("git_commit"),
             }
-            | {k: v for k, v in config.items() if k not in {*identity.columns, "steps"}}
+            | {k: v for k, v in config.items() if k not in own}
         )
     facts = pd.DataFrame(rows, index=identity.index, columns=None if rows else list(_EMPTY))
     # Where no config can be read there is no such column.

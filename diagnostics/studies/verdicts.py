@@ -92,10 +92,10 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
                     }
                 )
     table = pd.DataFrame(rows)
-    return table.assign(holm=_together(table))
+    return table.assign(holm=together(table))
 
 
-def _together(table: pd.DataFrame) -> list[Verdict]:
+def together(table: pd.DataFrame) -> list[Verdict]:
     """Verdicts of the contrasts that count, judged together; of the others their own."""
     judged_together = table["counts"].astype(bool) & table["p"].notna()
     adjusted = pd.Series(np.nan, index=table.index)

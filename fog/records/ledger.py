@@ -20,6 +20,9 @@ Fingerprint = dict[str, int]
 """`bytes` and `crc32`, as in a checkpoint's seal."""
 
 CSV_TABLES = ("evals.csv", "train.csv", "events.csv")
+JOINED = "joined.parquet"
+"""What `fog.records.joining` makes of the parts of a table, beside them and then in their place."""
+
 _PART = re.compile(r"^(\d{12})-\d+\.(parquet|partial)$")
 
 
@@ -50,7 +53,7 @@ class Ledger:
             try:
                 size = path.stat().st_size
                 if name in self._unsynced:
-                    _flush(path)
+                    flush(path)
             except FileNotFoundError:
                 raise UserError(f"{path} was removed while its run was being trained") from None
             if size != known["bytes"]:
@@ -60,7 +63,7 @@ class Ledger:
                 )
         # A new file is safe when its directory is.
         for folder in {(self.run / name).parent for name in self._unsynced}:
-            _flush(folder)
+            flush(folder)
         self._unsynced.clear()
         return dict(self.files)
 
@@ -78,6 +81,9 @@ class Ledger:
         for name, step in _parts(self.run):
             if name not in self.files and (step >= env_step or name.endswith(".partial")):
                 (self.run / name).unlink()
+        # Everything known has been found in parts: what is joined is of a later moment.
+        for path in (self.run / "probes").glob(f"*/{JOINED}"):
+            path.unlink()
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.run).as_posix()
@@ -95,7 +101,9 @@ def misfit(run: Path, state: Mapping[str, Any]) -> str | None:
             size = (run / name).stat().st_size
             found = fingerprint(run / name, expected["bytes"])
         except FileNotFoundError:
-            return f"{name} is missing"
+            joined = (run / name).with_name(JOINED)
+            inside = f" and cannot be taken from {JOINED}" if joined.exists() else ""
+            return f"{name} is missing{inside}"
         except OSError as error:
             return f"{name} cannot be read ({error.strerror})"
         if size < expected["bytes"]:
@@ -142,6 +150,11 @@ def _adopted(run: Path, state: Mapping[str, Any]) -> dict[str, Fingerprint]:
     return known
 
 
+def is_part(name: str) -> bool:
+    """Whether a file name is that of a finished part."""
+    return _PART.match(name) is not None and name.endswith(".parquet")
+
+
 def _parts(run: Path) -> Iterator[tuple[str, int]]:
     """Parts of probe tables on disk, unfinished ones too, with their environment steps."""
     for path in sorted((run / "probes").glob("*/*")):
@@ -149,7 +162,8 @@ def _parts(run: Path) -> Iterator[tuple[str, int]]:
             yield path.relative_to(run).as_posix(), int(part[1])
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

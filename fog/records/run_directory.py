@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import time
+import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -70,12 +71,24 @@ class RunDirectory:
         return directory
 
     def _refuse_taken(self) -> None:
+        self._refuse_headless()
         if self.holds_run() and not self.stillborn():
             status = self.manifest().get("status", "unfinished")
             self.unlock()
             raise UserError(
                 f"{self.path} already holds a run ({status}): add --resume to go on with it, "
                 "or choose another --out or --seed"
+            )
+
+    def _refuse_headless(self) -> None:
+        """Refuse a run that has lost its config: started anew, it would be overwritten."""
+        tables = (self.evals_path, self.train_path, self.events_path, self.probes_path)
+        left = [path.name for path in (*tables, self.checkpoint_path) if path.exists()]
+        if left and not self.holds_run():
+            self.unlock()
+            raise UserError(
+                f"{self.path} holds {left[0]} of a run, but not its config.yaml: put that back "
+                "to go on with it, or choose another --out or --seed"
             )
 
     @classmethod
@@ -86,6 +99,7 @@ class RunDirectory:
             UserError: there is no such run, or it was started with other settings.
         """
         directory = cls(path_of(config))
+        directory._refuse_headless()
         if not directory.holds_run():
             raise UserError(f"nothing to resume in {directory.path}: drop --resume to start it")
         directory.lock()
@@ -198,7 +212,13 @@ class RunDirectory:
     def update_manifest(self, **entries: Any) -> None:
         """Set entries of the manifest, atomically."""
         document = self.manifest() | entries | {"updated": timestamp()}
-        write_atomically(self.manifest_path, json.dumps(document, indent=2) + "\n")
+        write_atomically(self.manifest_path, json.dumps(sealed(document), indent=2) + "\n")
+
+
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest with the CRC-32 of its entries, by which the analysis sees a changed one."""
+    entries = {name: value for name, value in manifest.items() if name != "seal"}
+    return {**entries, "seal": zlib.crc32(json.dumps(entries, sort_keys=True).encode())}
 
 
 def timestamp() -> str:
@@ -209,5 +229,9 @@ def timestamp() -> str:
 def write_atomically(path: Path, text: str) -> None:
     """Replace a small file so that a reader sees the old or the new one, never half of it."""
     partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        # Without it, a machine that loses power may keep the new name and not the content.
+        os.fsync(file.fileno())
     partial.replace(path)

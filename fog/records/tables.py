@@ -78,7 +78,6 @@ class ProbeTable:
         A second part of the same step (before and after a reset, say) gets a number of its own.
         """
         import pyarrow
-        import pyarrow.parquet
 
         arrays = {name: _column(values) for name, values in columns.items()}
         lengths = {len(values) for values in arrays.values()}
@@ -86,27 +85,58 @@ class ProbeTable:
             raise ValueError(f"table {self.name}: columns of different lengths {sorted(lengths)}")
         rows = lengths.pop()
         table = pyarrow.table({"env_step": np.full(rows, env_step, np.int64), **arrays})
-        table = table.replace_schema_metadata({"fog.schema": str(SCHEMA_VERSION)})
+        table = table.cast(_as_read_back(table.schema))
         self._directory.mkdir(parents=True, exist_ok=True)
         taken = len(list(self._directory.glob(f"{env_step:012d}-*.parquet")))
         path = self._directory / f"{env_step:012d}-{taken:02d}.parquet"
         partial = path.with_suffix(".partial")
-        floats, others = _leaves(table.schema)
-        sink = pyarrow.BufferOutputStream()
-        pyarrow.parquet.write_table(
-            table,
-            sink,
-            compression="zstd",
-            use_dictionary=others,
-            use_byte_stream_split=floats,
-            write_page_checksum=True,
-        )
-        data = sink.getvalue().to_pybytes()
+        data = part_bytes(table)
         partial.write_bytes(data)
         partial.replace(path)
         if self._ledger is not None:
             self._ledger.extend(path, data)
         return path
+
+
+def part_bytes(table: Any) -> bytes:
+    """A pyarrow table as the file of a part: the same rows give the same bytes."""
+    import pyarrow
+    import pyarrow.parquet
+
+    sink = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(table, sink, **encoding(table.schema))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def encoding(schema: Any) -> dict[str, Any]:
+    """How columns are written: small, and with a checksum in every page.
+
+    Measured numbers hardly repeat: a dictionary of them made files 60 % larger than split bytes.
+    """
+    floats, others = _leaves(schema)
+    return {
+        "compression": "zstd",
+        "use_dictionary": others,
+        "use_byte_stream_split": floats,
+        "write_page_checksum": True,
+    }
+
+
+def _as_read_back(schema: Any) -> Any:
+    """The schema of a table that was written and read: the entries of lists have another name.
+
+    Written like this, a table that is read and written again has the same bytes.
+    """
+    import pyarrow
+
+    fields = []
+    for field in schema:
+        if pyarrow.types.is_list(field.type):
+            element = pyarrow.field("element", field.type.value_type)
+            field = field.with_type(pyarrow.list_(element))
+        fields.append(field)
+    return pyarrow.schema(fields, metadata={"fog.schema": str(SCHEMA_VERSION)})
 
 
 def _column(values: Any) -> Any:
@@ -118,10 +148,7 @@ def _column(values: Any) -> Any:
 
 
 def _leaves(schema: Any) -> tuple[list[str], list[str]]:
-    """Parquet's names of the floating-point columns and of the others.
-
-    Measured numbers hardly repeat: a dictionary of them made files 60 % larger than split bytes.
-    """
+    """Parquet's names of the floating-point columns and of the others."""
     from pyarrow import types
 
     floats: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from fog.errors import UserError
 from fog.probing import registry
-from fog.records import checkpoint, ledger
+from fog.records import checkpoint, joining, ledger
 from fog.records.run_directory import RunDirectory, timestamp
 from fog.records.statuses import Status
 from fog.settings import tasks
@@ -60,6 +60,8 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
     run = config.run
     title = f"{run.task} {run.variant} seed{run.seed}"
     refused: list[str] = []
+    if resume:
+        joining.split(directory.path)
     home = _resumable(directory, refused.append) if resume else None
     initial = 0 if home is None else int(home.name)
     report: Reporter = Silent() if quiet else reporter(run.steps, initial, title)
@@ -68,6 +70,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
     trainer: Trainer | None = None
     directory.update_manifest(
         status="running",
+        files=None,
         started=directory.manifest().get("started", timestamp()),
         versions=machine.versions(),
         git_commit=machine.git_commit(),
@@ -76,7 +79,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
         **_task_facts(run.task),
     )
     status: Status = "failed"
-    reason = None
+    reason = files = None
     try:
         with StopRequest() as stop:
             if config.runtime.video_episodes:
@@ -95,12 +98,15 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
                 trainer.restore(home)
                 checkpoint.forget_newer(home)
             status = trainer.loop(stop)
+            if status == "finished":
+                files = joining.conclude(directory.path, trainer.ledger.files)
             if status == "finished" and config.runtime.video_episodes:
                 video.film(trainer.agent, config, directory.path / "videos")
     except DivergedError as error:
         assert trainer is not None
         status, reason = "diverged", str(error)
         trainer.diverged(reason)
+        files = joining.conclude(directory.path, trainer.ledger.files)
     except BaseException as error:
         reason = f"{type(error).__name__}: {error}"
         raise
@@ -112,7 +118,12 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
         # A start that failed has lost nothing: the run still stands at its checkpoint.
         steps = initial if trainer is None else max(initial, trainer.progress.env_step)
         directory.update_manifest(
-            status=status, reason=reason, env_step=steps, final_return=final, ended=timestamp()
+            status=status,
+            reason=reason,
+            env_step=steps,
+            final_return=final,
+            ended=timestamp(),
+            files=files,
         )
     return Run(directory.path, status, final)
 

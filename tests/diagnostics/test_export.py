@@ -15,7 +15,7 @@ from diagnostics.runs.export import export
 from diagnostics.runs.privacy import clean_command, clean_config, clean_text
 from fog.records.run_directory import RunDirectory
 from fog.settings import config_file
-from tests.diagnostics.recorded import copy, mark
+from tests.diagnostics.recorded import TASK, copy, mark
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 TABLES = ("critic_loss", "sample_counts", "dormancy", "features", "churn")
@@ -335,3 +335,26 @@ def test_an_old_table_stays_old_in_its_copy(tmp_path: Path, rounded: bool) -> No
     with pytest.warns(RunsWarning, match="schema version 1"):
         scores = diagnostics.load(tmp_path / "out").dormancy
     assert scores["gradient"].isna().all() and scores["activation"].notna().all()
+
+
+def test_a_killed_export_is_taken_up_again(tmp_path: Path) -> None:
+    source, out = tmp_path / "runs", tmp_path / "kept"
+    copy(source)
+    export(source, out)
+    run = out / TASK / "fog" / "seed0"
+    # A disk without room, or a kill, before there was a single copy.
+    begun = tmp_path / "begun" / TASK / "fog" / ".seed0.partial"
+    begun.mkdir(parents=True)
+    assert len(export(source, tmp_path / "begun").runs) == 1
+    # Killed while it wrote the marker of a new copy.
+    partial = run.with_name(".seed0.partial")
+    partial.mkdir()
+    (partial / "export.json").touch()
+    assert len(export(source, out).runs) == 1
+    assert not partial.exists()
+    # Killed between the two renames, and the source is damaged by now.
+    run.rename(run.with_name(".seed0.earlier"))
+    (source / TASK / "fog" / "seed0" / "evals.csv").write_text("env_step\nx\n")
+    done = export(source, out)
+    assert not done.runs and any("the earlier copy is kept" in line for line in done.damaged)
+    assert len(diagnostics.load(out).evals) == 16
