@@ -12,7 +12,6 @@ from pathlib import Path
 from diagnostics.errors import AnalysisError, RunsWarning
 from diagnostics.metrics.scores import PAPER_GRID
 from diagnostics.peers.load import Peers, load_peers
-from diagnostics.peers.scores import common_grid
 from diagnostics.runs.load import Runs, load
 from diagnostics.runs.published import in_frames, peer_runs
 from fog.cli.parser import pathname
@@ -64,6 +63,9 @@ def published(folder: Path) -> Peers:
 
 def _beside(runs: Runs, folder: Path, grid: str | None, few: bool) -> Runs:
     """Our runs, their steps in frames, and the published ones of the same tasks."""
+    # Here, because it takes scipy, half a second that a comparison without peers need not wait for.
+    from diagnostics.peers.scores import common_grid
+
     known = published(folder)
     tasks = set(runs.identity["task"])
     chosen = known.select(known.main() if few else None, tasks)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
+from diagnostics.metrics import student
 from diagnostics.metrics.scores import Grid, best_score
-from diagnostics.metrics.statistics import CONFIDENCE, Interval
+from diagnostics.metrics.statistics import Interval
 from diagnostics.peers.load import Peers
 
 UNIT = 25_000
@@ -120,31 +120,4 @@ def mean_over_tasks(samples: Mapping[str, tuple[float, float, int]]) -> Interval
         np.array(part, float) for part in zip(*samples.values(), strict=True)
     )
     estimate = float(means.mean())
-    return student(estimate, variances / counts / len(means) ** 2, counts - 1)
-
-
-def student(estimate: float, squares: Values, degrees: Values) -> Interval:
-    """A sum of independent means with its 95 % interval.
-
-    Args:
-        estimate: the sum.
-        squares: the squared standard error that each mean brings to it.
-        degrees: degrees of freedom of each.
-    """
-    error, freedom = _error(squares, degrees)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
-    return Interval(estimate, estimate - half, estimate + half)
-
-
-def two_sided(estimate: float, squares: Values, degrees: Values) -> float:
-    """The p-value of the test against zero that belongs to `student`."""
-    error, freedom = _error(squares, degrees)
-    return 2 * float(stats.t.sf(abs(estimate) / error, freedom))
-
-
-def _error(squares: Values, degrees: Values) -> tuple[float, float]:
-    """Standard error and Satterthwaite's degrees of freedom; NaN where nothing is known of them."""
-    total = float(np.sum(squares))
-    if not total > 0 or (degrees < 1).any():
-        return math.nan, math.nan
-    return math.sqrt(total), total**2 / float(np.sum(squares**2 / degrees))
+    return student.interval(estimate, variances / counts / len(means) ** 2, counts - 1)

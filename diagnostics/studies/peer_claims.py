@@ -16,12 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from diagnostics.metrics import student
 from diagnostics.metrics.scores import Grid
 from diagnostics.metrics.statistics import Interval
 from diagnostics.paper import tables as paper
 from diagnostics.paper.methods import method
 from diagnostics.peers.load import Peers
-from diagnostics.peers.scores import scores, student, two_sided
+from diagnostics.peers.scores import scores
 from diagnostics.studies.claims import Claim
 from diagnostics.studies.verdicts import Verdict, judged, together
 
@@ -203,7 +204,7 @@ def _difference(
     sides: Sequence[Sample] = [side for pair in pairs for side in pair]
     squares = np.array([variance / seeds for _, variance, seeds in sides]) / len(tasks) ** 2
     degrees = np.array([seeds - 1 for _, _, seeds in sides], float)
-    found = student(estimate, squares, degrees)
-    p = two_sided(estimate, squares, degrees)
+    found = student.interval(estimate, squares, degrees)
+    p = student.p_value(estimate, squares, degrees)
     seeds = min(seeds for _, _, seeds in sides)
     return Difference(estimate, found.low, found.high, p, seeds, len(tasks))

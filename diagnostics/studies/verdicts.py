@@ -21,9 +21,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from diagnostics.errors import AnalysisError
+from diagnostics.metrics import student
 from diagnostics.metrics.statistics import CONFIDENCE, Interval
 from diagnostics.runs.labels import another_cuer
 from diagnostics.runs.load import Runs
@@ -198,21 +198,14 @@ def compared(
     The ends and p are NaN with fewer than two values in a sample, or where all are equal: nothing
     is known about the width then.
     """
-    nan = float("nan")
     samples = [values] if others is None else [values, others]
     estimate = float(values.mean() - (0.0 if others is None else others.mean()))
     if min(map(len, samples)) < 2:
-        return Interval(estimate, nan, nan), nan
+        return Interval(estimate, float("nan"), float("nan")), float("nan")
     squares = np.array([sample.var(ddof=1) / len(sample) for sample in samples])
-    error = float(np.sqrt(squares.sum()))
-    if not error > 0:
-        return Interval(estimate, nan, nan), nan
-    degrees = squares.sum() ** 2 / sum(
-        square**2 / (len(sample) - 1) for square, sample in zip(squares, samples, strict=True)
-    )
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, degrees)) * error
-    p = 2 * float(stats.t.sf(abs(estimate) / error, degrees))
-    return Interval(estimate, estimate - half, estimate + half), p
+    degrees = np.array([len(sample) - 1 for sample in samples])
+    interval = student.interval(estimate, squares, degrees)
+    return interval, student.p_value(estimate, squares, degrees)
 
 
 def judged(found: Interval) -> Verdict:

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
+from diagnostics.metrics import student
 from diagnostics.metrics.scores import curve
-from diagnostics.metrics.statistics import CONFIDENCE
 from diagnostics.paper import tables as paper
 from diagnostics.paper.names import label as paper_name
 from diagnostics.peers.load import Peers, load_peers
@@ -169,7 +168,7 @@ def bands(table: pd.DataFrame) -> pd.DataFrame:
     found = found[found["seeds"] > 0].sort_values("env_step", kind="stable")
     seeds = found["seeds"].to_numpy(float)
     with np.errstate(invalid="ignore", divide="ignore"):
-        factor = stats.t.ppf((1 + CONFIDENCE) / 2, seeds - 1) / np.sqrt(seeds)
+        factor = student.quantile(seeds - 1) / np.sqrt(seeds)
     half = found["spread"].to_numpy(float) * np.where(seeds > 1, factor, np.nan)
     return found.assign(low=found["mean"] - half, high=found["mean"] + half).drop(columns="spread")
 
