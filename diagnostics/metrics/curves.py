@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from diagnostics.metrics.statistics import CONFIDENCE, RESAMPLES
 from diagnostics.paper.names import ordered
-
-CONFIDENCE = 0.95
-SAMPLES = 2000
 
 
 def mean_curves(table: pd.DataFrame, value: str, *, seed: int = 0) -> pd.DataFrame:
@@ -65,7 +63,7 @@ def _bands(
     nothing = np.full(matrix.shape[1], np.nan)
     if len(matrix) < 2:
         return mean, nothing, nothing
-    draws = rng.multinomial(len(matrix), np.full(len(matrix), 1 / len(matrix)), size=SAMPLES)
+    draws = rng.multinomial(len(matrix), np.full(len(matrix), 1 / len(matrix)), size=RESAMPLES)
     weight = draws @ known
     sums = draws @ np.where(known, matrix, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -32,17 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from diagnostics.metrics.statistics import Interval
+
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its bootstrap interval; `seeds` is the number of runs behind it."""
-
-    estimate: float
-    low: float
-    high: float
-    seeds: int
 
 
 def column_index(loss: ArrayLike, count: ArrayLike, complete: ArrayLike | None = None) -> float:
@@ -101,43 +93,13 @@ def column_indices(
     return moments, indices
 
 
-def bootstrap(
-    per_seed: ArrayLike,
-    rng: np.random.Generator,
-    *,
-    confidence: float = 0.95,
-    samples: int = 10_000,
-) -> Interval:
-    """Mean over seeds with a percentile bootstrap interval; seeds are resampled, NaN left out.
-
-    With one seed the interval has no width and means nothing; with three it is narrow by chance as
-    often as not. The number of seeds is part of the result for that reason.
-    """
-    values = np.asarray(per_seed, np.float64)
-    values = values[np.isfinite(values)]
-    if values.size == 0:
-        return Interval(float("nan"), float("nan"), float("nan"), 0)
-    means = rng.choice(values, (samples, values.size)).mean(axis=1)
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(values.mean()), float(low), float(high), values.size)
-
-
-def column_intervals(
-    per_seed: Sequence[ArrayLike], rng: np.random.Generator, *, confidence: float = 0.95
-) -> list[Interval]:
-    """`bootstrap` for every column: `per_seed` holds one vector of column indices for each seed."""
-    table = np.asarray([np.asarray(row, np.float64) for row in per_seed])
-    if table.ndim != 2:
-        raise ValueError("every seed must have the same columns")
-    return [bootstrap(column, rng, confidence=confidence) for column in table.T]
-
-
 @dataclass(frozen=True)
 class Ranked:
     """A variant's place: its index averaged over columns, and how surely the next one is worse."""
 
     variant: str
     index: Interval
+    seeds: int
     better_than_next: float
     """Share of bootstrap samples in which its index is below that of the next; NaN for the last."""
 
@@ -166,11 +128,11 @@ def rank(
     for place, name in enumerate(order):
         values, sample = means[name], drawn[name]
         low, high = np.quantile(sample, [0.025, 0.975])
-        interval = Interval(float(values.mean()), float(low), float(high), len(values))
+        interval = Interval(float(values.mean()), float(low), float(high))
         below = float("nan")
         if place + 1 < len(order):
             below = float(np.mean(sample < drawn[order[place + 1]]))
-        ranked.append(Ranked(name, interval, below))
+        ranked.append(Ranked(name, interval, len(values), below))
     return ranked
 
 

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from diagnostics.metrics.primacy import (
-    bootstrap,
     column_index,
     column_indices,
-    column_intervals,
     rank,
 )
 
@@ -53,27 +51,6 @@ def test_columns_of_a_table():
         column_indices([10, 10], [0, 0], [1.0, 1.0], [10, 10], 10)
 
 
-def test_intervals_cover_and_are_seeded():
-    truth, covered, draws = 0.7, 0, rng()
-    for _ in range(200):
-        interval = bootstrap(truth + draws.standard_normal(20), rng(), samples=500)
-        covered += interval.low <= truth <= interval.high
-    assert 170 <= covered <= 198
-    values = [1.0, 2.0, 4.0, np.nan]
-    assert bootstrap(values, rng()) == bootstrap(values, rng())
-    interval = bootstrap(values, rng())
-    assert interval.estimate == pytest.approx(7 / 3) and interval.seeds == 3
-    assert 1.0 <= interval.low < interval.estimate < interval.high <= 4.0
-    assert bootstrap([np.nan], rng()).seeds == 0
-
-
-def test_intervals_by_column():
-    first, second = column_intervals([[np.nan, 1.0], [np.nan, 3.0]], rng())
-    assert first.seeds == 0 and second.estimate == 2.0
-    with pytest.raises(ValueError):
-        column_intervals([[1.0], [1.0, 2.0]], rng())
-
-
 def test_ranking():
     noise = rng()
     made = {
@@ -84,6 +61,7 @@ def test_ranking():
     assert ranked[-1].variant == "sac" and np.isnan(ranked[-1].better_than_next)
     assert ranked[1].better_than_next == 1.0
     assert 0.02 < ranked[0].better_than_next < 0.999
+    assert [place.seeds for place in ranked] == [5, 5, 5]
     assert all(place.index.low < place.index.estimate < place.index.high for place in ranked)
     with pytest.raises(ValueError, match="finite"):
         rank({"sac": [[np.nan]]}, rng())

@@ -46,7 +46,7 @@ def index_summary(table: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
             "index_mean": [entry.index.estimate for entry in ranked],
             "low": [entry.index.low for entry in ranked],
             "high": [entry.index.high for entry in ranked],
-            "seeds": [entry.index.seeds for entry in ranked],
+            "seeds": [entry.seeds for entry in ranked],
             "better_than_next": [entry.better_than_next for entry in ranked],
         }
     )
