@@ -1,13 +1,14 @@
 """Bytes on disk of a finished run: its checkpoints, its tables, what probes recorded.
 
-While a checkpoint is written there is a third one for a moment: `peak_bytes`.
+While a run is going it needs a little more: a third checkpoint for a moment, and probe tables in
+parts, some kilobytes each, until they are joined.
 """
 
 from __future__ import annotations
 
 from fog.algorithms.families import FAMILIES
 from fog.cost.memory import FLOAT, ring_bytes, state_bytes
-from fog.cost.probes import attached, probe_costs, probe_state_bytes, table_bytes
+from fog.cost.probes import attached, probe_costs, probe_state_bytes
 from fog.cost.work import Work
 from fog.records.checkpoint import KEPT
 from fog.records.sizes import NetworkSpec
@@ -48,7 +49,7 @@ def checkpoint_bytes(config: Config, work: Work, spec: NetworkSpec, episode_leng
 
 
 def disk_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
-    """The whole run directory when the run has ended."""
+    """The whole run directory when the run has ended and its probe tables are joined."""
     kept = min(KEPT, work.checkpoints)
     total = kept * checkpoint_bytes(config, work, spec, episode_length) + FIXED_BYTES
     if config.replay.storage == "memmap":
@@ -61,10 +62,4 @@ def disk_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: in
     if config.runtime.tensorboard:
         total += SCALAR_BYTES * (columns * work.log_rows + 2 * work.evaluations)
     probes = probe_costs(config, work, spec, episode_length)
-    return total + sum(table_bytes(cost) for cost in probes)
-
-
-def peak_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
-    """The most that the run directory ever holds: a checkpoint more, while it is written."""
-    one = checkpoint_bytes(config, work, spec, episode_length)
-    return disk_bytes(config, work, spec, episode_length) + one
+    return total + sum(cost.data_bytes for cost in probes)

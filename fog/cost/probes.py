@@ -19,8 +19,6 @@ START_SECONDS = 1.2
 MEMORY_BYTES = 250_000_000
 """What probes add to its memory: scipy, Arrow, and batches several times larger than an update's;
 measured for all of them at widths 64 and 256 alike."""
-FILE_BYTES = 2_500
-"""Of a small Parquet file: mostly its description of the columns."""
 
 
 def attached(config: Config) -> list[str]:
@@ -39,11 +37,6 @@ def probe_costs(
     """What each probe of a run takes over the whole run."""
     run = outline(config, work, spec, episode_length)
     return [probe.cost(run) for probe in _loaded(config.run.probes)]
-
-
-def table_bytes(cost: ProbeCost) -> int:
-    """Bytes that a probe writes to its tables."""
-    return FILE_BYTES * cost.files + cost.data_bytes
 
 
 def probe_state_bytes(config: Config, work: Work, spec: NetworkSpec) -> int:

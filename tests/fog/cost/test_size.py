@@ -36,6 +36,11 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
+def _measurements(home: Path, table: str) -> int:
+    [joined] = (home / "probes" / table).iterdir()
+    return pd.read_parquet(joined)["env_step"].nunique()
+
+
 def test_everything_happens_as_often_as_counted(finished: tuple[Config, Work, Path]) -> None:
     config, work, home = finished
     events = pd.read_csv(home / "events.csv")
@@ -45,9 +50,9 @@ def test_everything_happens_as_often_as_counted(finished: tuple[Config, Work, Pa
     assert work.checkpoints == (events["event"] == "checkpoint").sum()
     assert work.evaluations == evals["env_step"].nunique()
     assert work.log_rows == len(train)
-    assert len(work.windows) == len(list((home / "probes" / "sample_fit").iterdir()))
+    assert len(work.windows) == _measurements(home, "sample_fit")
     run = outline(config, work, NetworkSpec.from_settings(config.flat(), OBS, ACT), LENGTH)
-    assert run.measurements(20) == len(list((home / "probes" / "norms").iterdir()))
+    assert run.measurements(20) == _measurements(home, "norms")
 
 
 def test_updates_are_counted_by_the_depth_they_are_made_with() -> None:
