@@ -43,15 +43,17 @@ PROBES = ("all", "curvature", *(f"{name}:per_window=4" for name in OFTEN))
 
 
 # Both expansions of the first life fall between updates of the priming.
-DOSES = {"fog": 0, "expanded-sac": 70}
+DOSES = {"fog": 0, "expanded-sac": 70, "fog-bro": 0, "simba": 0}
+GROWING = {"simba": {"maximal_depth": 4, "critics": 1}}
 
 
 @pytest.fixture(scope="module", params=DOSES)
 def pair(request, tmp_path_factory) -> tuple[Path, Path]:
     """One run without and one with all probes, through priming, two resets and an expansion."""
     home, dose = tmp_path_factory.mktemp(request.param), DOSES[request.param]
-    bare = fog.train(tiny(home / "bare", request.param, priming_updates=dose))
-    probed = fog.train(tiny(home / "probed", request.param, priming_updates=dose, probes=PROBES))
+    settings = {"priming_updates": dose, **GROWING.get(request.param, {})}
+    bare = fog.train(tiny(home / "bare", request.param, **settings))
+    probed = fog.train(tiny(home / "probed", request.param, **settings, probes=PROBES))
     return bare.directory, probed.directory
 
 

@@ -34,7 +34,7 @@ def backend_of(config: Config, act_dim: int, device: torch.device, compiled: boo
     """The backend of a run: fast where it can be, unless the config asks for the plain one."""
     family = FAMILIES[config.agent.backbone]
     hyper = Hyperparameters.from_config(config, act_dim)
-    if config.runtime.backend == "auto" and fast.serves(hyper, device):
+    if fast.serves(config, device):
         constants = fast.constants(hyper, config, compiled)
         options = fast.compiler_options(constants)
         return Backend(family, constants, fast.update_, fast.transition_losses, options)

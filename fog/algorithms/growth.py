@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from fog.algorithms.optimiser import init_optimiser
-from fog.algorithms.state import State
-from fog.networks import Params, grow_critic, init_actor, init_critic
-from fog.records.sizes import NetworkSpec
+from fog.algorithms.state import AnyState, State
+from fog.networks import Params, depth_of, init_actor, init_critic
+from fog.records.sizes import NetworkSpec, Shapes
 from fog.settings.config import AgentConfig, Config
+
+Initialiser: TypeAlias = Callable[[np.random.Generator, Shapes], Params]
+"""Fresh values of a critic or a block, such as `fog.networks.init_critic`."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def newborn(
     value = init_critic(rng, spec.value(depth))
     temperature = {"log": torch.tensor(math.log(config.initial_temperature))}
     actor, critic, value, temperature = (
-        _to(tree, device) for tree in (actor, critic, value, temperature)
+        on_device(tree, device) for tree in (actor, critic, value, temperature)
     )
     return State(
         actor=actor,
@@ -81,30 +86,34 @@ def newborn(
 
 
 def expanded(
-    state: State, rng: np.random.Generator, spec: NetworkSpec, config: AgentConfig
-) -> State:
+    state: AnyState,
+    rng: np.random.Generator,
+    spec: NetworkSpec,
+    config: AgentConfig,
+    init: Initialiser = init_critic,
+) -> AnyState:
     """The agent with one fresh block in everything called a critic, and its optimisers anew.
 
     Online critics, offline critics and V each get their own block, the targets a copy of their
     critic's. All older parameters, the actor and the temperature stay the same tensors.
     """
-    depth, device = state.depth, state.temperature["log"].device
-    block = _to(init_critic(rng, spec.shape.block(depth, spec.ensemble)), device)
-    critic = grow_critic(state.critic, block)
-    target = grow_critic(state.target, {name: tensor.clone() for name, tensor in block.items()})
-    value = state.value
-    if spec.offline:
-        fresh = _to(init_critic(rng, spec.shape.block(depth, 1)), device)
-        value = grow_critic(value, fresh)
+    depth, device = depth_of(state.critic), state.critic["stem.weight"].device
+    block = on_device(init(rng, spec.block(depth, spec.ensemble)), device)
+    critic = state.critic | block
     lr = spec.learning_rate(config.critic_lr, depth + 1)
-    return state._replace(
-        critic=critic,
-        target=target,
-        value=value,
-        critic_optimiser=init_optimiser(critic, lr, device),
-        value_optimiser=init_optimiser(value, lr, device),
-    )
+    changes: dict[str, Any] = {
+        "critic": critic,
+        "target": state.target | {name: tensor.clone() for name, tensor in block.items()},
+        "critic_optimiser": init_optimiser(critic, lr, device),
+    }
+    if "value" in state._fields:
+        fresh = init(rng, spec.block(depth, 1)) if spec.offline else {}
+        changes["value"] = state.value | on_device(fresh, device)
+        changes["value_optimiser"] = init_optimiser(changes["value"], lr, device)
+    grown: AnyState = state._replace(**changes)
+    return grown
 
 
-def _to(params: Params, device: torch.device) -> Params:
+def on_device(params: Params, device: torch.device) -> Params:
+    """The same tree on a device."""
     return {name: tensor.to(device) for name, tensor in params.items()}

@@ -1,4 +1,4 @@
-"""The losses of SAC and OBAC as pure functions: training and probes call the same ones.
+"""The losses of SAC, OBAC and relatives as pure functions: training and probes call the same ones.
 
 Every loss is per transition (shape (B,)); the update takes the mean, a whole-buffer probe keeps the
 entries. Values of an ensemble have shape (E, B). Section and item numbers refer to the OBAC and FoG
@@ -95,3 +95,8 @@ def actor_loss(log_prob: Tensor, value: Tensor, temperature: Tensor) -> Tensor:
 def temperature_loss(log_temperature: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
     """-log(alpha) (log pi(a | s) + H_target), (B,); the log density is a constant here."""
     return -log_temperature * (log_prob.detach() + target_entropy)
+
+
+def entropy_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float) -> Tensor:
+    """Alpha (H - H_target), a scalar: the form of BRO and SimBa, whose gradient carries alpha."""
+    return log_temperature.exp() * (entropy - target_entropy)

@@ -43,20 +43,24 @@ def init_optimiser(params: Mapping[str, Tensor], lr: float, device: torch.device
 
 @torch.no_grad()
 def adamw_(
-    params: Params, grads: Mapping[str, Tensor], state: Optimiser, weight_decay: float = 0.0
+    params: Params,
+    grads: Mapping[str, Tensor],
+    state: Optimiser,
+    weight_decay: float = 0.0,
+    beta1: float = BETA1,
 ) -> None:
     """One AdamW step in place; Adam where `weight_decay` is 0."""
     state.step.add_(1)
     names = list(params)
     if torch.compiler.is_compiling():
-        bias1 = 1 - torch.pow(BETA1, state.step.double())
+        bias1 = 1 - torch.pow(beta1, state.step.double())
         bias2 = 1 - torch.pow(BETA2, state.step.double())
         size = _once((state.lr / bias1).float())
         keep = 1 - weight_decay * state.lr
         root = _once(bias2.sqrt().float())
         for name in names:
             mean, square, grad = state.mean[name], state.square[name], grads[name]
-            new_mean = torch.lerp(mean, grad, 1 - BETA1)
+            new_mean = torch.lerp(mean, grad, 1 - beta1)
             new_square = BETA2 * square + (1 - BETA2) * grad.square()
             change = size * new_mean / (new_square.sqrt() / root + EPSILON)
             decayed = params[name] * keep if weight_decay else params[name]
@@ -72,7 +76,7 @@ def adamw_(
         [],
         [state.step] * len(names),
         lr=state.lr,
-        beta1=BETA1,
+        beta1=beta1,
         beta2=BETA2,
         weight_decay=weight_decay,
         eps=EPSILON,

@@ -32,12 +32,16 @@ EPISODE_LENGTH = 1000
 COMPILED: dict[str, dict[int, float]] = {
     "sac": {64: 0.44, 128: 0.51, 256: 0.59, 512: 0.73},
     "obac": {64: 0.53, 128: 0.65, 256: 0.64, 512: 0.82},
+    "bro": {512: 0.45},
 }
-"""Time of a compiled update over that of an uncompiled one, by width."""
+"""Time of a compiled update over that of an uncompiled one, by width; that of bro is from
+`benchmarks/opponents.py`. Algorithms that are not listed are taken to be like bro, whose
+uncompiled update is plain autograd too."""
 COMPILE_SECONDS = {"sac": (19.0, 13.0), "obac": (31.0, 13.0)}
 """Seconds of compiling for the first time: a constant, and so much for each block.
 
-Measured were obac at two depths and sac at one; a block is taken to cost as much in both."""
+Measured were obac at two depths and sac at one; a block is taken to cost as much in both, and other
+algorithms as much as obac."""
 
 
 def fill(calibration: Calibration, configs: Sequence[Config]) -> list[str]:
@@ -69,14 +73,14 @@ def compiled_factor(config: Config) -> float:
     """How much of an uncompiled update's time a compiled one takes; unknown, so 1, on a GPU."""
     if device_of(config).type != "cpu":
         return 1.0
-    table = COMPILED[config.agent.backbone]
+    table = COMPILED.get(config.agent.backbone, COMPILED["bro"])
     widths = np.log([float(width) for width in table])
     return float(np.interp(np.log(config.network.width), widths, list(table.values())))
 
 
 def compile_seconds(config: Config, work: Work) -> float:
     """Compiling once for each depth. Runs of one shape share the result through the cache."""
-    constant, block = COMPILE_SECONDS[config.agent.backbone]
+    constant, block = COMPILE_SECONDS.get(config.agent.backbone, COMPILE_SECONDS["obac"])
     return sum(constant + block * depth for depth in work.updates)
 
 

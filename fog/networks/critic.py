@@ -4,7 +4,9 @@ Each member is a stem of one layer act(LN(Dense(x))) as in BRO, or of two as in 
 MLP, then residual blocks x + LN(Dense(act(LN(Dense(x))))), then a linear head. LayerNorm can be
 left out: the original SAC is a stem of two without it. Every tensor has a leading ensemble
 dimension E. The online twins of SAC are E = 2; OBAC stacks online and offline twins as E = 4; the
-state value V is E = 1 and sees the observation only.
+state value V is E = 1 and sees the observation only. BRO's actors are such networks too, E = 1.
+Growing is adding the keys of a block, which changes the function: the paper's expansion does not
+preserve it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from fog.networks.layers import (
     orthogonal,
     tapped,
 )
-from fog.records.sizes import CriticShape, Shapes, block_keys
+from fog.records.sizes import Shapes, block_keys
 
 
 def init_critic(rng: np.random.Generator, shapes: Shapes) -> Params:
@@ -30,12 +32,21 @@ def init_critic(rng: np.random.Generator, shapes: Shapes) -> Params:
 
     Orthogonal weights of gain sqrt(2) including the head, zero biases, LayerNorm as the identity.
     """
+    return init_scaled(rng, shapes, (GAIN,))
+
+
+def init_scaled(rng: np.random.Generator, shapes: Shapes, gains: tuple[float, ...]) -> Params:
+    """As `init_critic`, with a head of as many equal parts as there are gains, one for each."""
     params: Params = {}
     for name, shape in shapes.items():
         if name.endswith(".weight"):
             ensemble, fan_in, fan_out = shape
-            drawn = [orthogonal(rng, fan_in, fan_out, GAIN) for _ in range(ensemble)]
-            params[name] = torch.from_numpy(np.stack(drawn))
+            parts = gains if name == "head.weight" else (GAIN,)
+            drawn = [
+                [orthogonal(rng, fan_in, fan_out // len(parts), gain) for gain in parts]
+                for _ in range(ensemble)
+            ]
+            params[name] = torch.from_numpy(np.stack([np.hstack(part) for part in drawn]))
         else:
             params[name] = torch.full(shape, 1.0 if name.endswith(".scale") else 0.0)
     return params
@@ -47,23 +58,6 @@ def depth_of(params: Params) -> int:
     while f"block{depth}.inner.weight" in params:
         depth += 1
     return depth
-
-
-def grow_critic(params: Params, block: Params) -> Params:
-    """The critic with `block` appended on the residual path, before the head.
-
-    Old tensors are the same objects as before, so nothing about them can change. The function
-    computed does change: the paper's expansion does not preserve it.
-
-    Raises:
-        ValueError: `block` is not the next block of this critic.
-    """
-    ensemble, _, width = params["stem.weight"].shape
-    shape = CriticShape(width, layer_norm="stem.scale" in params)
-    expected = shape.block(depth_of(params), ensemble)
-    if {name: tuple(tensor.shape) for name, tensor in block.items()} != expected:
-        raise ValueError(f"block does not fit: expected {expected}")
-    return params | block
 
 
 def members(params: Params, start: int, stop: int) -> Params:
@@ -86,7 +80,7 @@ def critic_forward(
             activation; the outer layers are seen before they are added to the residual path.
 
     Returns:
-        Values of shape (E, B).
+        Values of shape (E, B), or (E, B, outputs) of a head with several.
     """
     if inputs.dim() == 2:
         inputs = inputs.expand(params["stem.weight"].shape[0], -1, -1)
@@ -98,7 +92,10 @@ def critic_forward(
         h = tapped(tap, inner, _dense_norm(params, inner, x), activation)
         x = x + tapped(tap, outer, _dense_norm(params, outer, h), None)
     x = tapped(tap, "features", x, None)
-    values = torch.baddbmm(params["head.bias"], x, params["head.weight"])
+    if "head.bias" in params:
+        values = torch.baddbmm(params["head.bias"], x, params["head.weight"])
+    else:
+        values = torch.bmm(x, params["head.weight"])
     return values.squeeze(-1).to(x.dtype)
 
 

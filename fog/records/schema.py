@@ -86,6 +86,12 @@ TABLES: dict[str, Table] = {
             ("target_mean", "float64", "mean of the regression target"),
             ("target_variance", "float64", "population variance of the regression target"),
             ("scaled", "float64", "mean / target_variance; NaN if the variance is 0"),
+            (
+                "squared_error",
+                "float64",
+                "sum over members of the mean squared TD error; differs from `mean` for a critic "
+                "of quantiles",
+            ),
         ),
         _table(
             "critic_loss_raw",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 """Shape of every tensor of a tree, for counting and checking without allocating."""
@@ -26,6 +26,8 @@ class CriticShape:
     stem_layers: int = 1
     """Dense layers before the first block: 1 is BRO's network, 2 the SAC family's MLP."""
     layer_norm: bool = True
+    outputs: int = 1
+    """One value, or as many quantiles of it."""
 
     def dense_layers(self, depth: int) -> int:
         """Dense layers with `depth` blocks, head included: stem, two per block, head.
@@ -41,7 +43,10 @@ class CriticShape:
             shapes |= self._dense("hidden", ensemble, self.width)
         for index in range(depth):
             shapes |= self.block(index, ensemble)
-        return shapes | {"head.weight": (ensemble, self.width, 1), "head.bias": (ensemble, 1, 1)}
+        return shapes | {
+            "head.weight": (ensemble, self.width, self.outputs),
+            "head.bias": (ensemble, 1, self.outputs),
+        }
 
     def block(self, index: int, ensemble: int) -> Shapes:
         """The tree of residual block `index`."""
@@ -74,7 +79,13 @@ def actor_shapes(obs_dim: int, act_dim: int, width: int, layer_norm: bool) -> Sh
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """Sizes of all networks of an agent, except the critics' current depth."""
+    """Sizes of all networks of SAC or OBAC, except the critics' current depth.
+
+    Algorithms with other networks derive their own, see `fog.records.specs`.
+    """
+
+    UNTRAINED: ClassVar[tuple[str, ...]] = ("target",)
+    """Trees of `trees` that no optimiser moves."""
 
     obs_dim: int
     act_dim: int
@@ -86,7 +97,7 @@ class NetworkSpec:
     actor_layer_norm: bool
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any], obs_dim: int, act_dim: int) -> NetworkSpec:
+    def from_settings(cls, settings: Mapping[str, Any], obs_dim: int, act_dim: int) -> Self:
         """The networks of a run with these settings, by bare name, on a task of these dimensions.
 
         Runs of the first edition have no `stem_layers` and `critic_layer_norm`: their critics were
@@ -130,6 +141,25 @@ class NetworkSpec:
         """The tree of V; empty for SAC."""
         return self.shape.critic(1, self.obs_dim, depth) if self.offline else {}
 
+    def explorer(self) -> Shapes:
+        """The tree of an actor beside the policy that only explores; none here."""
+        return {}
+
+    def block(self, index: int, ensemble: int) -> Shapes:
+        """What critics gain when they grow: the tree of block `index`."""
+        return self.shape.block(index, ensemble)
+
+    def trees(self, depth: int) -> dict[str, Shapes]:
+        """Every tree of an agent's state with `depth` blocks, but for the optimisers."""
+        critic = self.critic(depth)
+        return {
+            "actor": self.actor(),
+            "critic": critic,
+            "target": critic,
+            "value": self.value(depth),
+            "temperature": {"log": ()},
+        }
+
     def dense_layers(self, depth: int) -> int:
         """Dense layers of a critic with `depth` blocks, head included."""
         return self.shape.dense_layers(depth)
@@ -153,10 +183,14 @@ class NetworkSpec:
                 "offline_critic_target": twins,
                 "value": count(self.value(depth)),
             }
-        counts["temperature"] = 1
-        total = sum(counts.values())
-        targets = sum(size for name, size in counts.items() if name.endswith("_target"))
-        return counts | {"trainable": total - targets, "total": total}
+        return with_totals(counts | {"temperature": 1})
+
+
+def with_totals(counts: dict[str, int]) -> dict[str, int]:
+    """Parameters by network, with what is trained and what there is, targets included."""
+    total = sum(counts.values())
+    targets = sum(size for name, size in counts.items() if name.endswith("_target"))
+    return counts | {"trainable": total - targets, "total": total}
 
 
 def count(shapes: Shapes) -> int:

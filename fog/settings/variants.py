@@ -24,9 +24,13 @@ class Variant:
     family: str
     summary: str
     resets: bool
-    """Whether the task's reset list is used."""
+    """Whether the task's reset list is used; a list of the variant's own is one of its settings."""
     settings: dict[str, Any] = field(default_factory=dict)
     """What differs from FoG's defaults, by bare setting name."""
+    suites: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What differs beyond that on the tasks of a suite."""
+    horizon_discount: bool = False
+    """Whether the discount follows from the length of an episode, see `horizon_discount`."""
 
 
 _SAC: dict[str, Any] = {
@@ -53,6 +57,48 @@ _STANDARD: dict[str, Any] = {
     "replay_ratio": 1.0,
 }
 
+_BRO: dict[str, Any] = {
+    "backbone": "bro",
+    "actor_width": 256,
+    "actor_layer_norm": True,
+    "initial_depth": 2,
+    "maximal_depth": 2,
+    "expansion_updates": (),
+    "activation": "relu",
+    "pessimism": 0.0,
+    "log_std_map": "smooth",
+    "log_std_min": -10.0,
+    "sampler": "uniform",
+    "batch_size": 128,
+    "warmup_steps": 2_500,
+}
+_SIMBA: dict[str, Any] = {
+    "backbone": "simba",
+    "actor_width": 128,
+    "actor_layer_norm": True,
+    "initial_depth": 2,
+    "maximal_depth": 2,
+    "expansion_updates": (),
+    "activation": "relu",
+    "replay_ratio": 2.0,
+    "critic_lr": 1e-4,
+    "actor_lr": 1e-4,
+    "temperature_lr": 1e-4,
+    "weight_decay": 1e-2,
+    "initial_temperature": 0.01,
+    "log_std_map": "smooth",
+    "log_std_min": -10.0,
+    "sampler": "uniform",
+}
+_SIMBA_SUITES: dict[str, dict[str, Any]] = {
+    "dmc": {"action_repeat": 2, "critics": 1},
+    "metaworld": {"critics": 1},
+    "humanoidbench": {"action_repeat": 2},
+}
+"""One critic where episodes only end by their time limit."""
+_BRO_RESETS = (15_000, 50_000, 250_000, 500_000, 750_000, 1_000_000, 1_500_000, 2_000_000)
+"""BRO resets before the updates of the step after each of these, which is after those of these."""
+
 # Agents for a known dose of primacy bias (`priming_updates`): SAC with and without LayerNorm at
 # replay ratio 2, each alone and with one cure at a time.
 _PATIENTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -72,6 +118,7 @@ _FOG = "FoG and its ablations"
 _UNIVERSALITY = "universality"
 _REBUTTAL = "rebuttal"
 _PRIMING = "primacy bias by dose"
+_OPPONENTS = "opponents"
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant
@@ -176,6 +223,42 @@ VARIANTS: dict[str, Variant] = {
                 "maximal_depth": 2,
             },
         ),
+        Variant(
+            "bro",
+            _OPPONENTS,
+            "BRO: quantile critics, optimistic actor, replay ratio 10, its own reset list",
+            False,
+            {**_BRO, "reset_steps": _BRO_RESETS},
+        ),
+        Variant(
+            "bro-fast",
+            _OPPONENTS,
+            "BRO at replay ratio 2, which resets once",
+            False,
+            {**_BRO, "replay_ratio": 2.0, "reset_steps": _BRO_RESETS[:1]},
+        ),
+        Variant(
+            "fog-bro",
+            _OPPONENTS,
+            "FoG on BRO: ER decay, critics growing from depth 2 to 4, BRO's reset list",
+            False,
+            {
+                **_BRO,
+                "sampler": "decay",
+                "maximal_depth": 4,
+                "expansion_updates": (50_000, 200_000),
+                "reset_steps": _BRO_RESETS,
+            },
+        ),
+        Variant(
+            "simba",
+            _OPPONENTS,
+            "SimBa: normalised observations, LayerNorm before each block, replay ratio 2",
+            False,
+            _SIMBA,
+            _SIMBA_SUITES,
+            horizon_discount=True,
+        ),
         *(
             Variant(f"{name}{cure}", _PRIMING, f"{told}{how}", resets, {**settings, **changes})
             for name, (told, settings) in _PATIENTS.items()
@@ -214,14 +297,36 @@ def resolve(task: str, variant: str = "fog", scale: float = 1.0, **overrides: An
         "pessimism": known_task.pessimism,
         "reset_steps": known_task.reset_steps if known_variant.resets else (),
         **known_variant.settings,
+        **known_variant.suites.get(known_task.suite, {}),
     }
+    for name in FRAMES:
+        paper[name] //= paper["action_repeat"]
+    if known_variant.horizon_discount:
+        repeat = overrides.get("action_repeat", paper["action_repeat"])
+        paper["discount"] = horizon_discount(known_task.episode_length, repeat)
     batch_size = overrides.get("batch_size", paper["batch_size"])
     AgentConfig(batch_size=batch_size)
     return Config.from_flat(scaled(paper, scale, batch_size) | overrides)
 
 
+FRAMES = ("steps", "eval_every", "window_steps", "log_every", "checkpoint_every")
+"""Settings that a variant with an action repeat of its own divides by it: as many simulator steps
+as the other agents have."""
+
+
+def horizon_discount(episode_length: int | None, action_repeat: int) -> float:
+    """SimBa's (and TD-MPC2's) discount: a fifth of an episode ahead, within [0.95, 0.995].
+
+    Args:
+        episode_length: simulator steps; 1,000 if unknown.
+        action_repeat: simulator steps for each decision.
+    """
+    fifth = (episode_length or 1_000) / max(1, action_repeat) / 5.0
+    return min(max((fifth - 1.0) / fifth, 0.95), 0.995)
+
+
 def differences(variant: Variant) -> dict[str, Any]:
     """What the variant changes against FoG, for listings."""
-    changed: dict[str, Any] = {} if variant.resets else {"reset_steps": ()}
+    changed: dict[str, Any] = {} if variant.resets else {"reset_steps": ()}  # or its own
     fog = Config().flat()
     return changed | {key: at for key, at in variant.settings.items() if fog[key] != at}

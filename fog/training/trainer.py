@@ -205,6 +205,7 @@ class Trainer:
             self._log()
 
     def _interact(self) -> None:
+        self.agent.observe(self.obs)
         if self.progress.env_step < self.config.run.warmup_steps:
             size = self.env.action_space.shape
             action = self.explore.uniform(-1.0, 1.0, size).astype(np.float32)

@@ -31,6 +31,8 @@ RESUMED = {
     "expanded-sac": {"variant": "expanded-sac", "task": "gym:InvertedPendulum-v4"},
     "fog-per": {"variant": "fog-per"},
     "fog-cuer": {"variant": "fog-cuer"},
+    "fog-bro": {"variant": "fog-bro"},
+    "simba": {"variant": "simba", "maximal_depth": 4},
     "endless": {
         "variant": "fog",
         "task": "gym:InvertedPendulum-v4",
