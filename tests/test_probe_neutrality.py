@@ -92,7 +92,8 @@ def test_an_interrupted_run_records_the_same_tables(tmp_path: Path, pair) -> Non
     assert int(newest(cut).name) == 280
     manifest = cut / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
-    config = tiny(tmp_path / "cut", variant, priming_updates=DOSES[variant], probes=PROBES)
+    settings = {"priming_updates": DOSES[variant], **GROWING.get(variant, {})}
+    config = tiny(tmp_path / "cut", variant, **settings, probes=PROBES)
     assert fog.train(config, resume=True).status == "finished"
     for name in TABLES:
         parts = [sorted(p.name for p in (run / "probes" / name).iterdir()) for run in (whole, cut)]

@@ -124,10 +124,16 @@ class AgentConfig:
 class ReplayConfig:
     """The buffer, and which transitions are drawn from it."""
 
-    sampler: Literal["uniform", "decay", "per", "cuer"] = option("decay", "who is drawn how often")
+    sampler: Literal["uniform", "decay", "per", "cuer", "swd"] = option(
+        "decay", "who is drawn how often"
+    )
     capacity: int = option(1_000_000, "transitions kept", ge=1)
     epsilon: float = option(1e-5, "decay rate per environment step of age", gt=0, lt=1)
-    tau: float = option(0.1, "minimal sampling weight of decay", ge=0, le=1)
+    tau: float = option(0.1, "minimal sampling weight of decay and swd", ge=0, le=1)
+    # The age at which the weight meets tau is then about that of decay: 225,000 and 230,000 steps.
+    swd_horizon: int = option(
+        250_000, "environment steps in which the weight of swd would fall to 0", ge=1
+    )
     per_alpha: float = option(0.6, "priority exponent of per", ge=0, le=1)
     per_beta: float = option(0.4, "importance exponent of per, annealed to 1", ge=0, le=1)
     cuer_quota: Literal["batch", "step"] = option(

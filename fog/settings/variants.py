@@ -145,6 +145,13 @@ VARIANTS: dict[str, Variant] = {
         Variant("fog-per", _FOG, "FoG with prioritised replay", True, {"sampler": "per"}),
         Variant("fog-cuer", _FOG, "FoG with corrected uniform replay", True, {"sampler": "cuer"}),
         Variant(
+            "fog-swd",
+            _OPPONENTS,
+            "FoG with sample weight decay: a weight that falls linearly with age",
+            True,
+            {"sampler": "swd"},
+        ),
+        Variant(
             "fog-fixed2",
             _FOG,
             "FoG without growing, depth 2",

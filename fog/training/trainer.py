@@ -60,6 +60,7 @@ class Trainer:
             beta=replay.per_beta,
             total_steps=run.steps,
             quota=batches * config.agent.batch_size,
+            horizon=replay.swd_horizon,
         )
         self.replay = Replay(
             obs_dim,
