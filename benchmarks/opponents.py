@@ -3,8 +3,9 @@
     python benchmarks/opponents.py --peers-python PATH --bro CHECKOUT --simba CHECKOUT
         [--rounds 7] [--turn 2] [--clock processor]
 
-Networks and batches have the sizes of the papers. All contenders take turns in one run, as in
-`benchmarks/speed.py`; a ratio is the median over rounds of their time over ours.
+Networks and batches have the sizes of the papers; SimBa has two critics, as on HumanoidBench. All
+contenders take turns in one run, as in `benchmarks/speed.py`; a ratio is the median over rounds of
+their time over ours.
 """
 
 from __future__ import annotations

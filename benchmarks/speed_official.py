@@ -54,7 +54,7 @@ def bro(contender: Contender) -> Work:
 
 
 def simba(contender: Contender) -> Work:
-    """The jitted update behind `SACAgent.update`, a batch a call."""
+    """The jitted update behind `SACAgent.update` with two critics, a batch a call."""
     # Their logger imports it, which the update does not need.
     sys.modules.setdefault("wandb", types.ModuleType("wandb"))
     from scale_rl.agents.sac import sac_agent as official
@@ -74,7 +74,7 @@ def simba(contender: Contender) -> Work:
         critic_hidden_dim=contender.width,
         critic_learning_rate=1e-4,
         critic_weight_decay=1e-2,
-        critic_use_cdq=False,
+        critic_use_cdq=True,
         temp_target_entropy=-0.5 * contender.act,
         temp_target_entropy_coef=-0.5,
         temp_initial_value=0.01,
@@ -91,7 +91,7 @@ def simba(contender: Contender) -> Work:
     batches = [dict(zip(names, each, strict=True)) for each in zip(*columns, strict=True)]
     for batch in batches:
         batch["terminated"] = 1.0 - batch["terminated"]
-    constants = (config.gamma, 1, False, config.target_tau, config.temp_target_entropy)
+    constants = (config.gamma, 1, True, config.target_tau, config.temp_target_entropy)
 
     def work(amount: int) -> None:
         nonlocal state

@@ -59,7 +59,7 @@ class Agent:
         self.hyper = self.backend.hyper
         self.schedule = ExpansionSchedule.from_config(config)
         self.device = device
-        self.compiled = compiled
+        self.compiled = compiled and self.backend.family.COMPILES
         self.updates = 0
         """Updates since birth or the last reset."""
         self.total_updates = 0

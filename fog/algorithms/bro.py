@@ -41,6 +41,8 @@ NOISES = 3
 CRITICS: tuple[str, ...] = ("online",)
 NETWORKS: tuple[str, ...] = ("online", "actor")
 KEPT: tuple[str, ...] = ()
+STOCHASTIC = True
+COMPILES = True
 
 OPTIMISM, REGULARISER = 1.0, 0.25
 """Dual variables at birth: how much of the twins' disagreement is added, the weight of the KL."""

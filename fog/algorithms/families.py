@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fog.algorithms import bro, obac, sac, simba
+from fog.algorithms import bro, ne, obac, sac, simba
 from fog.events import Loss
 from fog.networks import Params, Tap
 from fog.records.sizes import NetworkSpec, Shapes
@@ -49,6 +49,10 @@ class Family(Protocol):
     """All networks that probes look into: the critics first, the actor last."""
     KEPT: tuple[str, ...]
     """Fields of the state that a reset keeps."""
+    STOCHASTIC: bool
+    """Whether the policy is a Gaussian, or a single action."""
+    COMPILES: bool
+    """Whether an update can be compiled: what it does does not depend on how many there were."""
 
     def newborn(
         self,
@@ -113,4 +117,4 @@ class Family(Protocol):
         """Training loss of one network as a function of its parameters."""
 
 
-FAMILIES: dict[str, Family] = {"sac": sac, "obac": obac, "bro": bro, "simba": simba}
+FAMILIES: dict[str, Family] = {"sac": sac, "obac": obac, "bro": bro, "simba": simba, "ne": ne}

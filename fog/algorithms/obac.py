@@ -15,8 +15,10 @@ from fog.algorithms import losses, sac
 from fog.algorithms.gradient import gradient
 from fog.algorithms.hyperparameters import Hyperparameters, precision
 from fog.algorithms.optimiser import adamw_, polyak_
+from fog.algorithms.sac import COMPILES as COMPILES
 from fog.algorithms.sac import KEPT as KEPT
 from fog.algorithms.sac import NOISES as NOISES
+from fog.algorithms.sac import STOCHASTIC as STOCHASTIC
 from fog.algorithms.sac import decide as decide
 from fog.algorithms.sac import init_critic as init_critic
 from fog.algorithms.sac import newborn as newborn

@@ -35,6 +35,8 @@ NOISES = 2
 CRITICS: tuple[str, ...] = ("online",)
 NETWORKS: tuple[str, ...] = ("online", "actor")
 KEPT: tuple[str, ...] = ()
+STOCHASTIC = True
+COMPILES = True
 
 
 def update_(

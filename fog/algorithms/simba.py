@@ -41,6 +41,8 @@ NOISES = 2
 CRITICS: tuple[str, ...] = ("online",)
 NETWORKS: tuple[str, ...] = ("online", "actor")
 KEPT: tuple[str, ...] = ("normaliser",)
+STOCHASTIC = True
+COMPILES = True
 
 FIRST_COUNT = 1e-4
 """Weight of the mean 0 and variance 1 that the statistics of observations begin with."""

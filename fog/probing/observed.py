@@ -109,6 +109,10 @@ class ObservedFogAgent:
         return self._agent.device
 
     @property
+    def _stochastic(self) -> bool:
+        return self._agent.backend.family.STOCHASTIC
+
+    @property
     def act_dim(self) -> int:
         """See `ObservedAgent`."""
         return self._agent.spec.act_dim
@@ -173,18 +177,22 @@ class ObservedFogAgent:
         return torch.tanh(self._networks.policy(obs)[0])
 
     @torch.no_grad()
-    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor] | None:
         """See `ObservedAgent`."""
-        return self._networks.policy(obs)
+        return self._networks.policy(obs) if self._stochastic else None
 
     @torch.no_grad()
     def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
         """See `ObservedAgent`."""
+        if not self._stochastic:
+            return torch.full_like(action[:, 0], torch.nan)
         return squashed_log_density(*self._networks.policy(obs), action)
 
     @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
         """See `ObservedAgent`."""
+        if not self._stochastic:
+            return torch.zeros_like(noise[:, 0])
         drawn = sample_action(*self._networks.policy(obs), noise)
         return -self._networks.temperature * drawn.log_prob
 

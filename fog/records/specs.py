@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from fog.errors import ConfigError
 from fog.records.sizes import CriticShape, NetworkSpec, Shapes, block_keys, count, with_totals
+from fog.records.sparsity import sparse_layers
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class BroSpec(NetworkSpec):
             initial_depth=settings["initial_depth"],
             maximal_depth=settings["maximal_depth"],
             actor_layer_norm=True,
-            actor_width=settings["actor_width"] or settings["width"],
+            actor_width=settings["actor_width"] or -(-settings["width"] // 2),
         )
 
     def actor(self) -> Shapes:
@@ -88,7 +90,7 @@ class SimbaSpec(NetworkSpec):
             initial_depth=settings["initial_depth"],
             maximal_depth=settings["maximal_depth"],
             actor_layer_norm=True,
-            actor_width=settings["actor_width"] or settings["width"],
+            actor_width=settings["actor_width"] or -(-settings["width"] // 4),
         )
 
     def actor(self) -> Shapes:
@@ -123,6 +125,81 @@ class SimbaSpec(NetworkSpec):
         return with_totals(counts | {"temperature": 1})
 
 
+@dataclass(frozen=True)
+class NeSpec(NetworkSpec):
+    """Neuroplastic Expansion: MLPs with masks, the last hidden layer of a critic with LayerNorm."""
+
+    UNTRAINED = ("target", "actor_target", "actor_mask", "critic_mask", "clock")
+
+    hidden_layers: int = 3
+    """Of a critic; the actor has one less."""
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], obs_dim: int, act_dim: int) -> Self:
+        """See `NetworkSpec.from_settings`.
+
+        Raises:
+            ConfigError: the critics shall gain blocks.
+        """
+        if settings["maximal_depth"] > 0:
+            raise ConfigError("maximal_depth: must be 0, ne grows by weights and not by blocks")
+        layers = settings["hidden_layers"]
+        return cls(
+            obs_dim=obs_dim,
+            act_dim=act_dim,
+            ensemble=2,
+            shape=CriticShape(settings["width"], stem_layers=layers),
+            initial_depth=0,
+            maximal_depth=0,
+            actor_layer_norm=False,
+            hidden_layers=layers,
+        )
+
+    def actor(self) -> Shapes:
+        """See `NetworkSpec.actor`: an ensemble of one."""
+        return _mlp(1, self.obs_dim, self.width, self.hidden_layers - 1, self.act_dim)
+
+    def critic(self, depth: int, ensemble: int | None = None) -> Shapes:
+        """See `NetworkSpec.critic`."""
+        size = self.ensemble if ensemble is None else ensemble
+        shapes = _mlp(size, self.obs_dim + self.act_dim, self.width, self.hidden_layers, 1)
+        last = f"hidden{self.hidden_layers - 1}"
+        row = (size, 1, self.width)
+        return shapes | {f"{last}.scale": row, f"{last}.offset": row}
+
+    def trees(self, depth: int) -> dict[str, Shapes]:
+        """See `NetworkSpec.trees`."""
+        actor, critic = self.actor(), self.critic(depth)
+        clock = ("updates", "critic_calls", "critic_ended", "actor_calls", "actor_ended", "active")
+        return {
+            "actor": actor,
+            "critic": critic,
+            "target": critic,
+            "actor_target": actor,
+            "actor_mask": {name: actor[name] for name in sparse_layers(actor)},
+            "critic_mask": {name: critic[name] for name in sparse_layers(critic)},
+            "clock": dict.fromkeys(clock, ()),
+        }
+
+    def parameters(self, depth: int) -> dict[str, int]:
+        """See `NetworkSpec.parameters`; masked weights are counted."""
+        actor, twins = count(self.actor()), count(self.critic(depth))
+        counts = {"actor": actor, "actor_target": actor, "critic": twins, "critic_target": twins}
+        return with_totals(counts)
+
+
+def _mlp(ensemble: int, inputs: int, width: int, layers: int, outputs: int) -> Shapes:
+    shapes: Shapes = {}
+    for index in range(layers):
+        fan_in = width if index else inputs
+        shapes[f"hidden{index}.weight"] = (ensemble, fan_in, width)
+        shapes[f"hidden{index}.bias"] = (ensemble, 1, width)
+    return shapes | {
+        "head.weight": (ensemble, width, outputs),
+        "head.bias": (ensemble, 1, outputs),
+    }
+
+
 def _pre_norm(ensemble: int, inputs: int, width: int, depth: int, outputs: int) -> Shapes:
     one = (ensemble, 1, width)
     shapes: Shapes = {"stem.weight": (ensemble, inputs, width), "stem.bias": one}
@@ -153,6 +230,7 @@ SPECS: dict[str, type[NetworkSpec]] = {
     "obac": NetworkSpec,
     "bro": BroSpec,
     "simba": SimbaSpec,
+    "ne": NeSpec,
 }
 
 

@@ -64,13 +64,17 @@ class NetworkConfig:
 
     width: int = option(512, "hidden units of every layer", ge=1, le=2**16)
     actor_width: int | None = option(
-        None, "hidden units of the actor, where it differs (bro, simba)", ge=1, le=2**16
+        None,
+        "hidden units of the actor; none is width / 2 (bro), width / 4 (simba)",
+        ge=1,
+        le=2**16,
     )
     stem_layers: int = option(1, "critic layers before the blocks: 1 or 2", ge=1, le=2)
     critic_layer_norm: bool = option(True, "LayerNorm after the critics' hidden layers")
     initial_depth: int = option(2, "critic blocks at birth and after each reset", ge=0, le=100)
     maximal_depth: int = option(4, "critic blocks after the last expansion", ge=0, le=100)
     activation: Literal["elu", "relu"] = option("elu", "activation of actor and critics")
+    hidden_layers: int = option(3, "hidden layers of a critic, the actor has one less (ne)", ge=2)
     critics: int = option(2, "Q functions, one or two (simba; others have two)", ge=1, le=2)
     quantiles: int = option(100, "quantiles of the return that a critic learns (bro)", ge=2)
     actor_layer_norm: bool = option(False, "LayerNorm after the actor's hidden layers")
@@ -88,8 +92,8 @@ class NetworkConfig:
 class AgentConfig:
     """The learning rule: SAC, OBAC on top of it, or an opponent of FoG."""
 
-    backbone: Literal["sac", "obac", "bro", "simba"] = option(
-        "obac", "algorithm: sac, obac (adds the offline critics), bro, simba"
+    backbone: Literal["sac", "obac", "bro", "simba", "ne"] = option(
+        "obac", "algorithm: sac, obac (adds the offline critics), bro, simba, ne"
     )
     replay_ratio: float = option(10.0, "updates per environment step, may be below 1", gt=0, le=1e6)
     batch_size: int = option(256, "transitions per update", ge=1)

@@ -59,7 +59,6 @@ _STANDARD: dict[str, Any] = {
 
 _BRO: dict[str, Any] = {
     "backbone": "bro",
-    "actor_width": 256,
     "actor_layer_norm": True,
     "initial_depth": 2,
     "maximal_depth": 2,
@@ -74,7 +73,6 @@ _BRO: dict[str, Any] = {
 }
 _SIMBA: dict[str, Any] = {
     "backbone": "simba",
-    "actor_width": 128,
     "actor_layer_norm": True,
     "initial_depth": 2,
     "maximal_depth": 2,
@@ -96,6 +94,19 @@ _SIMBA_SUITES: dict[str, dict[str, Any]] = {
     "humanoidbench": {"action_repeat": 2},
 }
 """One critic where episodes only end by their time limit."""
+_NE: dict[str, Any] = {
+    "backbone": "ne",
+    "width": 256,
+    "initial_depth": 0,
+    "maximal_depth": 0,
+    "expansion_updates": (),
+    "activation": "relu",
+    "weight_decay": 0.0,
+    "replay_ratio": 1.0,
+    "warmup_steps": 25_000,
+    "sampler": "uniform",
+}
+_DEEP = {"initial_depth": 10, "maximal_depth": 10}
 _BRO_RESETS = (15_000, 50_000, 250_000, 500_000, 750_000, 1_000_000, 1_500_000, 2_000_000)
 """BRO resets before the updates of the step after each of these, which is after those of these."""
 
@@ -245,6 +256,13 @@ VARIANTS: dict[str, Variant] = {
             {**_BRO, "replay_ratio": 2.0, "reset_steps": _BRO_RESETS[:1]},
         ),
         Variant(
+            "bro-deep",
+            _OPPONENTS,
+            "BRO with critics of 10 blocks at replay ratio 2, no resets",
+            False,
+            {**_BRO, **_DEEP, "replay_ratio": 2.0, "reset_steps": ()},
+        ),
+        Variant(
             "fog-bro",
             _OPPONENTS,
             "FoG on BRO: ER decay, critics growing from depth 2 to 4, BRO's reset list",
@@ -263,6 +281,29 @@ VARIANTS: dict[str, Variant] = {
             "SimBa: normalised observations, LayerNorm before each block, replay ratio 2",
             False,
             _SIMBA,
+            _SIMBA_SUITES,
+            horizon_discount=True,
+        ),
+        Variant(
+            "ne",
+            _OPPONENTS,
+            "Neuroplastic Expansion: TD3 with sparse networks that grow, replay ratio 1",
+            False,
+            _NE,
+        ),
+        Variant(
+            "ne-large",
+            _OPPONENTS,
+            "Neuroplastic Expansion with four hidden layers of 1024, replay ratio 2",
+            False,
+            {**_NE, "width": 1024, "hidden_layers": 4, "replay_ratio": 2.0},
+        ),
+        Variant(
+            "simba-deep",
+            _OPPONENTS,
+            "SimBa with critics of 10 blocks",
+            False,
+            {**_SIMBA, **_DEEP},
             _SIMBA_SUITES,
             horizon_discount=True,
         ),

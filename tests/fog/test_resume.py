@@ -33,6 +33,7 @@ RESUMED = {
     "fog-cuer": {"variant": "fog-cuer"},
     "fog-bro": {"variant": "fog-bro"},
     "simba": {"variant": "simba", "maximal_depth": 4},
+    "ne": {"variant": "ne", "priming_updates": 120},
     "endless": {
         "variant": "fog",
         "task": "gym:InvertedPendulum-v4",
