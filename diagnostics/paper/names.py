@@ -37,6 +37,7 @@ _VARIANTS: dict[str, tuple[str, str]] = {
     "ne-large": ("NE (large)", "grey"),
     "fog-bro": ("FoG on BRO", "amber"),
     "fog-swd": ("FoG, sample weight decay", "sky"),
+    "fog-injection": ("FoG, plasticity injection", "purple"),
     "plain-sac": ("plain SAC", "blue"),
     "plain-sac-reset": ("plain SAC, resets", "sky"),
     "plain-sac-decay": ("plain SAC, ER decay", "amber"),

@@ -14,7 +14,7 @@ from torch import Tensor
 from fog.algorithms.optimiser import Optimiser
 from fog.errors import UserError
 from fog.networks import Params, depth_of
-from fog.records.sizes import NetworkSpec, Shapes
+from fog.records.sizes import NetworkSpec, Shapes, is_frozen
 
 _SEPARATOR = "/"
 
@@ -108,7 +108,8 @@ def _state_shapes(spec: NetworkSpec, depth: int) -> Shapes:
             optimiser = f"{field}_optimiser"
             for moment in ("mean", "square"):
                 for name, shape in tree.items():
-                    shapes[_SEPARATOR.join((optimiser, moment, name))] = shape
+                    if not is_frozen(name):
+                        shapes[_SEPARATOR.join((optimiser, moment, name))] = shape
             shapes |= {_SEPARATOR.join((optimiser, name)): () for name in ("step", "lr")}
     return shapes
 

@@ -66,5 +66,5 @@ def picks_twin(config: Config) -> bool:
 
 def _wanted(config: Config) -> bool:
     runtime = config.runtime
-    known = config.agent.backbone in SERVED
+    known = config.agent.backbone in SERVED and config.lifecycle.growth == "block"
     return known and runtime.backend == "auto" and runtime.precision == "float32"

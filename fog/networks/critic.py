@@ -6,7 +6,8 @@ left out: the original SAC is a stem of two without it. Every tensor has a leadi
 dimension E. The online twins of SAC are E = 2; OBAC stacks online and offline twins as E = 4; the
 state value V is E = 1 and sees the observation only. BRO's actors are such networks too, E = 1.
 Growing is adding the keys of a block, which changes the function: the paper's expansion does not
-preserve it.
+preserve it. A plasticity injection does: with h all that comes after the stem, it freezes h, and
+adds the difference of two equal fresh copies of it, of which the first learns.
 """
 
 from __future__ import annotations
@@ -53,11 +54,22 @@ def init_scaled(rng: np.random.Generator, shapes: Shapes, gains: tuple[float, ..
 
 
 def depth_of(params: Params) -> int:
-    """Number of residual blocks: a property of the tree."""
-    depth = 0
-    while f"block{depth}.inner.weight" in params:
-        depth += 1
-    return depth
+    """Number of residual blocks and of injections: a property of the tree."""
+    return _blocks(params) + _frozen_parts(params) // 2
+
+
+def _blocks(params: Params) -> int:
+    found = 0
+    while f"block{found}.inner.weight" in params:
+        found += 1
+    return found
+
+
+def _frozen_parts(params: Params) -> int:
+    found = 0
+    while f"frozen{found}.head.weight" in params:
+        found += 1
+    return found
 
 
 def members(params: Params, start: int, stop: int) -> Params:
@@ -87,16 +99,24 @@ def critic_forward(
     x = tapped(tap, "stem", _dense_norm(params, "stem", inputs), activation)
     if "hidden.weight" in params:
         x = tapped(tap, "hidden", _dense_norm(params, "hidden", x), activation)
-    for index in range(depth_of(params)):
-        inner, outer = block_keys(index)
+    values = _head(params, "", x, activation, tap)
+    for index in range(_frozen_parts(params)):
+        part = _head(params, f"frozen{index}.", x, activation, None)
+        values = values - part if index % 2 else values + part
+    return values.squeeze(-1).to(x.dtype)
+
+
+def _head(
+    params: Params, prefix: str, x: Tensor, activation: Activation, tap: Tap | None
+) -> Tensor:
+    """Blocks and linear head, of the tree itself or of a frozen part of it."""
+    for index in range(_blocks(params)):
+        inner, outer = (f"{prefix}{key}" for key in block_keys(index))
         h = tapped(tap, inner, _dense_norm(params, inner, x), activation)
         x = x + tapped(tap, outer, _dense_norm(params, outer, h), None)
     x = tapped(tap, "features", x, None)
-    if "head.bias" in params:
-        values = torch.baddbmm(params["head.bias"], x, params["head.weight"])
-    else:
-        values = torch.bmm(x, params["head.weight"])
-    return values.squeeze(-1).to(x.dtype)
+    weight, bias = params[f"{prefix}head.weight"], params.get(f"{prefix}head.bias")
+    return torch.bmm(x, weight) if bias is None else torch.baddbmm(bias, x, weight)
 
 
 def _dense_norm(params: Params, key: str, x: Tensor) -> Tensor:

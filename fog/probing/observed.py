@@ -220,7 +220,10 @@ class ObservedFogAgent:
         def loss(params: Params) -> tuple[Tensor, tuple[Tensor, ...]]:
             return self._loss(network, params, batch, noise).mean(), ()
 
-        return gradient(loss, self.parameters(network))[2]
+        params = self.parameters(network)
+        grads = gradient(loss, params)[2]
+        # What is frozen has none.
+        return {name: grads.get(name, torch.zeros_like(at)) for name, at in params.items()}
 
     def evaluate(
         self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor

@@ -34,6 +34,7 @@ class BroSpec(NetworkSpec):
             initial_depth=settings["initial_depth"],
             maximal_depth=settings["maximal_depth"],
             actor_layer_norm=True,
+            injects=settings.get("growth") == "injection",
             actor_width=settings["actor_width"] or -(-settings["width"] // 2),
         )
 
@@ -81,7 +82,13 @@ class SimbaSpec(NetworkSpec):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], obs_dim: int, act_dim: int) -> Self:
-        """See `NetworkSpec.from_settings`."""
+        """See `NetworkSpec.from_settings`.
+
+        Raises:
+            ConfigError: the critics shall grow by injections.
+        """
+        if settings.get("growth") == "injection":
+            raise ConfigError("growth: simba grows by blocks; injection serves sac, obac and bro")
         return cls(
             obs_dim=obs_dim,
             act_dim=act_dim,

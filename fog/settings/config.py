@@ -159,6 +159,9 @@ class LifecycleConfig:
     expansion_updates: tuple[int, ...] = option(
         (50_000, 200_000), "updates after birth or reset at which critics gain a block", ge=1
     )
+    growth: Literal["block", "injection"] = option(
+        "block", "what critics gain: a residual block, or a plasticity injection (sac, obac, bro)"
+    )
     # An amount set by hand: no variant sets it, so `--scale` has nothing to scale. At most what
     # the paper's whole training takes, a million steps at replay ratio 10.
     priming_updates: int = option(

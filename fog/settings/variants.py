@@ -163,6 +163,13 @@ VARIANTS: dict[str, Variant] = {
             {"sampler": "swd"},
         ),
         Variant(
+            "fog-injection",
+            _OPPONENTS,
+            "FoG with plasticity injections in place of expansions",
+            True,
+            {"growth": "injection"},
+        ),
+        Variant(
             "fog-fixed2",
             _FOG,
             "FoG without growing, depth 2",

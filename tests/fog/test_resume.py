@@ -33,6 +33,7 @@ RESUMED = {
     "fog-cuer": {"variant": "fog-cuer"},
     "fog-bro": {"variant": "fog-bro"},
     "simba": {"variant": "simba", "maximal_depth": 4},
+    "fog-injection": {"variant": "fog-injection"},
     "ne": {"variant": "ne", "priming_updates": 120},
     "endless": {
         "variant": "fog",
