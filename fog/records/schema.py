@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-VERSION = 2
-"""Goes up when a column changes its meaning."""
+VERSION = 3
+"""Goes up when a column changes its meaning or is added."""
 
 METADATA_KEY = "fog.schema"
 
 CHANGED: dict[int, dict[str, dict[str, str]]] = {
+    2: {},
     1: {
         "dormancy": {
             "gradient": "it was taken after the activation, where a dead ReLU neuron looks active"

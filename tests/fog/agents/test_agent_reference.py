@@ -25,7 +25,7 @@ FIXED = {"maximal_depth": 0, "initial_depth": 0, "expansion_updates": ()}
 
 
 def distinct_variants():
-    """One variant for each update of SAC and OBAC; beyond that they differ in sampler and schedule."""
+    """One variant for each update of SAC and OBAC; else they differ in sampler and schedule."""
     found = {}
     for name in VARIANTS:
         agent = make_agent(name)
