@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 from fog.algorithms import losses
+from fog.algorithms.birth import born
+from fog.algorithms.birth import parameters as parameters
 from fog.algorithms.gradient import gradient
-from fog.algorithms.growth import on_device
 from fog.algorithms.hyperparameters import Hyperparameters, precision
-from fog.algorithms.optimiser import Optimiser, adamw_, init_optimiser, polyak_
+from fog.algorithms.optimiser import Optimiser, adamw_, polyak_
 from fog.algorithms.sac import observe_ as observe_
 from fog.events import Loss
 from fog.networks import GaussianAction, Params, Tap, critic_forward, init_scaled, sample_action
@@ -99,7 +100,7 @@ def update_(
 
         def critic_objective(critic: Params) -> tuple[Tensor, tuple[Tensor, ...]]:
             values = quantiles(critic, batch.obs, batch.action, hyper)
-            return (batch.weight * quantile_loss(values, target)).mean(), (values,)
+            return (batch.weight * losses.quantile_loss(values, target)).mean(), (values,)
 
         critic_loss, (values,), grads = gradient(critic_objective, state.critic)
         adamw_(state.critic, grads, state.critic_optimiser, hyper.weight_decay)
@@ -165,26 +166,6 @@ def quantile_target(state: State, batch: Batch, noise: Tensor, hyper: Hyperparam
         temperature(state),
         hyper.discount,
     )
-
-
-def quantile_loss(values: Tensor, target: Tensor) -> Tensor:
-    """Loss of twin critics per transition, (B,): quantile regression with a Huber loss.
-
-    Quantile i of a critic is set against every quantile j of the target: with d = y_j - z_i the
-    loss is |tau_i - 1(d < 0)| Huber(d), added up over i and averaged over j. It is thus about N
-    times the loss of one quantile, and BRO's learning rates belong to this scale.
-
-    Args:
-        values: (2, B, N), z of both critics.
-        target: (B, N), y.
-    """
-    count = values.shape[-1]
-    taus = (torch.arange(count, device=values.device, dtype=values.dtype) + 0.5) / count
-    difference = target[:, None, :] - values[..., None]
-    size = difference.abs()
-    huber = torch.where(size <= 1.0, 0.5 * difference.square(), size - 0.5)
-    weight = (taus[:, None] - (difference.detach() < 0).to(values.dtype)).abs()
-    return (weight * huber).sum(dim=-2).mean(dim=-1).sum(dim=0)
 
 
 def actor_loss(
@@ -257,7 +238,6 @@ def newborn(
         "optimism": {"free": _free(OPTIMISM)},
         "regulariser": {"free": _free(REGULARISER)},
     }
-    trees = {name: on_device(tree, device) for name, tree in trees.items()}
     rates = {
         "actor": config.actor_lr,
         "critic": config.critic_lr,
@@ -266,12 +246,7 @@ def newborn(
         "optimism": DUAL_LR,
         "regulariser": DUAL_LR,
     }
-    optimisers = {
-        f"{name}_optimiser": init_optimiser(trees[name], rate, device)
-        for name, rate in rates.items()
-    }
-    target = {name: tensor.clone() for name, tensor in trees["critic"].items()}
-    return State(target=target, **trees, **optimisers)  # type: ignore[arg-type]
+    return State(**born(trees, rates, device))
 
 
 def _free(value: float) -> Tensor:
@@ -290,13 +265,6 @@ def decide(state: State, obs: Tensor, noise: Tensor | None, hyper: Hyperparamete
         return torch.tanh(mean)
     shift = shift_of(state.explorer, obs, mean, hyper)
     return torch.tanh(mean + shift + SPREAD * log_std.exp() * noise)
-
-
-def parameters(state: State, network: str) -> Params:
-    """The tree of the critics ("online"), of their targets ("online_target"), of the actor."""
-    if network == "actor":
-        return dict(state.actor)
-    return dict(state.target if network == "online_target" else state.critic)
 
 
 def evaluate(
@@ -329,7 +297,7 @@ def transition_losses(
         values = quantiles(state.critic, batch.obs, batch.action, hyper)
         mean = target.mean(dim=-1)
         squared = losses.critic_loss(values.mean(dim=-1), mean)
-        return {"online": Loss(quantile_loss(values, target), mean, squared, target)}
+        return {"online": Loss(losses.quantile_loss(values, target), mean, squared, target)}
 
 
 def network_loss(
@@ -347,4 +315,4 @@ def network_loss(
     if target is None:
         drawn = act(params, batch.obs, noise, hyper, tap)
         return actor_loss(drawn, state, batch, temperature(state), hyper)
-    return quantile_loss(quantiles(params, batch.obs, batch.action, hyper, tap), target)
+    return losses.quantile_loss(quantiles(params, batch.obs, batch.action, hyper, tap), target)

@@ -22,16 +22,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fog.algorithms import losses
+from fog.algorithms.birth import parameters as parameters
 from fog.algorithms.gradient import gradient
 from fog.algorithms.growth import on_device
 from fog.algorithms.hyperparameters import Hyperparameters, precision
-from fog.algorithms.optimiser import Optimiser, adamw_, init_optimiser, polyak_
+from fog.algorithms.optimiser import Optimiser, init_optimiser, polyak_
 from fog.algorithms.sac import observe_ as observe_
+from fog.algorithms.topology import learn_, mask_, masked_share
 from fog.events import Loss
 from fog.networks import Params, Tap
 from fog.networks.layers import tapped
 from fog.records.sizes import NetworkSpec, Shapes
-from fog.records.sparsity import SPARSITY, kept, sparse_layers
+from fog.records.sparsity import kept, sparse_layers
 from fog.replay.batch import Batch
 from fog.settings.config import AgentConfig
 
@@ -47,15 +49,6 @@ COMPILES = False
 
 TARGET_NOISE, TARGET_CLIP, EXPLORATION, DELAY = 0.2, 0.5, 0.1, 2
 """TD3's constants: smoothing of the target action, noise of training, updates per actor update."""
-EVERY = 100
-"""Updates of a network from one step of its topology to the next."""
-GROW, PRUNE = 0.008, 0.4
-"""Unmasked at a step, as a share of the room at birth; masked, as a share of those unmasked."""
-END = 0.25
-"""Share of masked weights at which growth ends."""
-EXCHANGE, EXCHANGE_END = 0.2, 5_975_000
-"""Afterwards: share of the active weights that is exchanged at first, and the update at which its
-cosine reaches zero, that of six million steps."""
 FEW_ACTIVE = 0.36
 """Share of positive hidden outputs below which only half of the batch counts."""
 LAYER_NORM_EPS = 1e-5
@@ -128,68 +121,6 @@ def update_(
         masked = torch.tensor(masked_share(state.critic, state.critic_mask), device=noise.device)
         metrics = [critic_loss, values.mean(), td_error.mean(), loss, masked, clock["active"]]
         return torch.stack(metrics), td_error
-
-
-def learn_(
-    params: Params, masks: Params, grads: Params, optimiser: Optimiser, clock: Params, name: str
-) -> None:
-    """One step of a network: of its optimiser, or every 100th time of its topology."""
-    calls, ended = clock[f"{name}_calls"], clock[f"{name}_ended"]
-    calls.add_(1)
-    if int(calls) % EVERY:
-        masked = {key: grad * masks[key] if key in masks else grad for key, grad in grads.items()}
-        adamw_(params, masked, optimiser)
-        mask_(params, masks)
-        return
-    plan = growth_of({key: tuple(tensor.shape) for key, tensor in params.items()})
-    for key, mask in masks.items():
-        for member in range(len(mask)):
-            active = int(mask[member].sum())
-            if ended:
-                turn = 1.0 + math.cos(math.pi * min(1.0, int(calls) / EXCHANGE_END))
-                grown = pruned = int(active * EXCHANGE / 2.0 * turn)
-            else:
-                grown, pruned = plan[key]
-            change_(params[key][member], mask[member], grads[key][member], grown, pruned)
-    if not ended and masked_share(params, masks) <= END:
-        ended.fill_(1.0)
-        calls.zero_()
-
-
-def growth_of(shapes: Shapes) -> dict[str, tuple[int, int]]:
-    """By layer, how many weights of a member a step of growth unmasks, and how many it masks."""
-    found = {}
-    for name, active in kept(shapes).items():
-        grown = max(0, int(GROW * (SPARSITY * math.prod(shapes[name][1:]) - active)))
-        found[name] = (grown, int(PRUNE * grown))
-    return found
-
-
-def change_(weight: Tensor, mask: Tensor, grad: Tensor, grown: int, pruned: int) -> None:
-    """Mask the smallest active weights, then unmask those of the rest with the largest gradients.
-
-    A weight that was masked begins at 0. One that is masked and unmasked again keeps its value.
-    """
-    before = mask.flatten() > 0
-    size = torch.where(before, weight.flatten().abs(), -1.0)
-    chosen = torch.zeros_like(before)
-    chosen[size.topk(int(before.sum()) - pruned).indices] = True
-    slope = torch.where(chosen, -1.0, grad.flatten().abs())
-    chosen[slope.topk(min(grown, int((~chosen).sum()))).indices] = True
-    mask.copy_(chosen.view(mask.shape))
-    weight.mul_(mask)
-
-
-def mask_(params: Params, masks: Params) -> None:
-    """Set masked weights to zero."""
-    for name, mask in masks.items():
-        params[name].mul_(mask)
-
-
-def masked_share(params: Params, masks: Params) -> float:
-    """Masked weights over all weights and LayerNorm scales."""
-    every = sum(value.numel() for name, value in params.items() if _is_weight(name))
-    return float(sum(mask.numel() - float(mask.sum()) for mask in masks.values()) / every)
 
 
 def td_target(state: State, batch: Batch, noise: Tensor, hyper: Hyperparameters) -> Tensor:
@@ -286,10 +217,6 @@ def newborn(
     )
 
 
-def _is_weight(name: str) -> bool:
-    return name.endswith((".weight", ".scale"))
-
-
 # What acting and probes need of an algorithm, see `fog.algorithms.families`
 
 
@@ -297,13 +224,6 @@ def decide(state: State, obs: Tensor, noise: Tensor | None, hyper: Hyperparamete
     """The actor's action, with a tenth of the noise in training."""
     action = act(state.actor, obs)
     return action if noise is None else (action + EXPLORATION * noise).clamp(-1.0, 1.0)
-
-
-def parameters(state: State, network: str) -> Params:
-    """The tree of the critics ("online"), of their targets ("online_target"), of the actor."""
-    if network == "actor":
-        return dict(state.actor)
-    return dict(state.target if network == "online_target" else state.critic)
 
 
 def evaluate(

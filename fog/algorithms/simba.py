@@ -18,10 +18,11 @@ import torch
 from torch import Tensor
 
 from fog.algorithms import losses
+from fog.algorithms.birth import born
+from fog.algorithms.birth import parameters as parameters
 from fog.algorithms.gradient import gradient
-from fog.algorithms.growth import on_device
 from fog.algorithms.hyperparameters import Hyperparameters, precision
-from fog.algorithms.optimiser import Optimiser, adamw_, init_optimiser, polyak_
+from fog.algorithms.optimiser import Optimiser, adamw_, polyak_
 from fog.events import Loss
 from fog.networks import (
     GaussianAction,
@@ -196,18 +197,12 @@ def newborn(
             "count": torch.tensor(FIRST_COUNT),
         },
     }
-    trees = {name: on_device(tree, device) for name, tree in trees.items()}
     rates = {
         "actor": config.actor_lr,
         "critic": config.critic_lr,
         "temperature": config.temperature_lr,
     }
-    optimisers = {
-        f"{name}_optimiser": init_optimiser(trees[name], rate, device)
-        for name, rate in rates.items()
-    }
-    target = {name: tensor.clone() for name, tensor in trees["critic"].items()}
-    return State(target=target, **trees, **optimisers)  # type: ignore[arg-type]
+    return State(**born(trees, rates, device))
 
 
 def init_critic(rng: np.random.Generator, shapes: Shapes) -> Params:
@@ -222,13 +217,6 @@ def decide(state: State, obs: Tensor, noise: Tensor | None, hyper: Hyperparamete
     """Actions sampled with the noise; tanh of the mean without."""
     mean, log_std = policy(state, obs, hyper)
     return torch.tanh(mean if noise is None else mean + log_std.exp() * noise)
-
-
-def parameters(state: State, network: str) -> Params:
-    """The tree of the critics ("online"), of their targets ("online_target"), of the actor."""
-    if network == "actor":
-        return dict(state.actor)
-    return dict(state.target if network == "online_target" else state.critic)
 
 
 def evaluate(

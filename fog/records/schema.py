@@ -29,7 +29,7 @@ CHANGED: dict[int, dict[str, dict[str, str]]] = {
         "dormancy": {
             "gradient": "it was taken after the activation, where a dead ReLU neuron looks active"
         }
-    }
+    },
 }
 """By older version and table, columns that meant something else, and why they are not read."""
 

@@ -7,31 +7,14 @@ means exactly what it says and is not scaled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from fog.settings import tasks
 from fog.settings.config import AgentConfig, Config, RunConfig
+from fog.settings.opponents import OPPONENTS
 from fog.settings.options import unknown
 from fog.settings.scaling import scaled
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A named agent of the paper, or an ablation of one."""
-
-    name: str
-    family: str
-    summary: str
-    resets: bool
-    """Whether the task's reset list is used; a list of the variant's own is one of its settings."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """What differs from FoG's defaults, by bare setting name."""
-    suites: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What differs beyond that on the tasks of a suite."""
-    horizon_discount: bool = False
-    """Whether the discount follows from the length of an episode, see `horizon_discount`."""
-
+from fog.settings.variant import Variant as Variant
 
 _SAC: dict[str, Any] = {
     "backbone": "sac",
@@ -57,59 +40,6 @@ _STANDARD: dict[str, Any] = {
     "replay_ratio": 1.0,
 }
 
-_BRO: dict[str, Any] = {
-    "backbone": "bro",
-    "actor_layer_norm": True,
-    "initial_depth": 2,
-    "maximal_depth": 2,
-    "expansion_updates": (),
-    "activation": "relu",
-    "pessimism": 0.0,
-    "log_std_map": "smooth",
-    "log_std_min": -10.0,
-    "sampler": "uniform",
-    "batch_size": 128,
-    "warmup_steps": 2_500,
-}
-_SIMBA: dict[str, Any] = {
-    "backbone": "simba",
-    "actor_layer_norm": True,
-    "initial_depth": 2,
-    "maximal_depth": 2,
-    "expansion_updates": (),
-    "activation": "relu",
-    "replay_ratio": 2.0,
-    "critic_lr": 1e-4,
-    "actor_lr": 1e-4,
-    "temperature_lr": 1e-4,
-    "weight_decay": 1e-2,
-    "initial_temperature": 0.01,
-    "log_std_map": "smooth",
-    "log_std_min": -10.0,
-    "sampler": "uniform",
-}
-_SIMBA_SUITES: dict[str, dict[str, Any]] = {
-    "dmc": {"action_repeat": 2, "critics": 1},
-    "metaworld": {"critics": 1},
-    "humanoidbench": {"action_repeat": 2},
-}
-"""One critic where episodes only end by their time limit."""
-_NE: dict[str, Any] = {
-    "backbone": "ne",
-    "width": 256,
-    "initial_depth": 0,
-    "maximal_depth": 0,
-    "expansion_updates": (),
-    "activation": "relu",
-    "weight_decay": 0.0,
-    "replay_ratio": 1.0,
-    "warmup_steps": 25_000,
-    "sampler": "uniform",
-}
-_DEEP = {"initial_depth": 10, "maximal_depth": 10}
-_BRO_RESETS = (15_000, 50_000, 250_000, 500_000, 750_000, 1_000_000, 1_500_000, 2_000_000)
-"""BRO resets before the updates of the step after each of these, which is after those of these."""
-
 # Agents for a known dose of primacy bias (`priming_updates`): SAC with and without LayerNorm at
 # replay ratio 2, each alone and with one cure at a time.
 _PATIENTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -129,7 +59,6 @@ _FOG = "FoG and its ablations"
 _UNIVERSALITY = "universality"
 _REBUTTAL = "rebuttal"
 _PRIMING = "primacy bias by dose"
-_OPPONENTS = "opponents"
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant
@@ -155,20 +84,6 @@ VARIANTS: dict[str, Variant] = {
         Variant("fog-uniform", _FOG, "FoG without forgetting", True, {"sampler": "uniform"}),
         Variant("fog-per", _FOG, "FoG with prioritised replay", True, {"sampler": "per"}),
         Variant("fog-cuer", _FOG, "FoG with corrected uniform replay", True, {"sampler": "cuer"}),
-        Variant(
-            "fog-swd",
-            _OPPONENTS,
-            "FoG with sample weight decay: a weight that falls linearly with age",
-            True,
-            {"sampler": "swd"},
-        ),
-        Variant(
-            "fog-injection",
-            _OPPONENTS,
-            "FoG with plasticity injections in place of expansions",
-            True,
-            {"growth": "injection"},
-        ),
         Variant(
             "fog-fixed2",
             _FOG,
@@ -248,72 +163,7 @@ VARIANTS: dict[str, Variant] = {
                 "maximal_depth": 2,
             },
         ),
-        Variant(
-            "bro",
-            _OPPONENTS,
-            "BRO: quantile critics, optimistic actor, replay ratio 10, its own reset list",
-            False,
-            {**_BRO, "reset_steps": _BRO_RESETS},
-        ),
-        Variant(
-            "bro-fast",
-            _OPPONENTS,
-            "BRO at replay ratio 2, which resets once",
-            False,
-            {**_BRO, "replay_ratio": 2.0, "reset_steps": _BRO_RESETS[:1]},
-        ),
-        Variant(
-            "bro-deep",
-            _OPPONENTS,
-            "BRO with critics of 10 blocks at replay ratio 2, no resets",
-            False,
-            {**_BRO, **_DEEP, "replay_ratio": 2.0, "reset_steps": ()},
-        ),
-        Variant(
-            "fog-bro",
-            _OPPONENTS,
-            "FoG on BRO: ER decay, critics growing from depth 2 to 4, BRO's reset list",
-            False,
-            {
-                **_BRO,
-                "sampler": "decay",
-                "maximal_depth": 4,
-                "expansion_updates": (50_000, 200_000),
-                "reset_steps": _BRO_RESETS,
-            },
-        ),
-        Variant(
-            "simba",
-            _OPPONENTS,
-            "SimBa: normalised observations, LayerNorm before each block, replay ratio 2",
-            False,
-            _SIMBA,
-            _SIMBA_SUITES,
-            horizon_discount=True,
-        ),
-        Variant(
-            "ne",
-            _OPPONENTS,
-            "Neuroplastic Expansion: TD3 with sparse networks that grow, replay ratio 1",
-            False,
-            _NE,
-        ),
-        Variant(
-            "ne-large",
-            _OPPONENTS,
-            "Neuroplastic Expansion with four hidden layers of 1024, replay ratio 2",
-            False,
-            {**_NE, "width": 1024, "hidden_layers": 4, "replay_ratio": 2.0},
-        ),
-        Variant(
-            "simba-deep",
-            _OPPONENTS,
-            "SimBa with critics of 10 blocks",
-            False,
-            {**_SIMBA, **_DEEP},
-            _SIMBA_SUITES,
-            horizon_discount=True,
-        ),
+        *OPPONENTS,
         *(
             Variant(f"{name}{cure}", _PRIMING, f"{told}{how}", resets, {**settings, **changes})
             for name, (told, settings) in _PATIENTS.items()

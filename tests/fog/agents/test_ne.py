@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fog.agent import build_agent
-from fog.algorithms import ne
+from fog.algorithms import ne, topology
 from fog.algorithms.state import clone_state
 from fog.errors import ConfigError
 from fog.records.sparsity import sparse_layers
@@ -28,7 +28,7 @@ def test_masks_begin_as_sparse_as_the_published_ones():
     assert rounded == {"hidden0.weight": 0.02, "hidden1.weight": 0.84, "hidden2.weight": 0.84}
     assert {round(share, 2) for share in sparse_layers(dog).values()} == {0.8}
     state = network(17, 6)
-    assert ne.masked_share(state.critic, state.critic_mask) == pytest.approx(0.8, abs=1e-4)
+    assert topology.masked_share(state.critic, state.critic_mask) == pytest.approx(0.8, abs=1e-4)
     for name, mask in state.critic_mask.items():
         for weight, active in zip(state.critic[name], mask, strict=True):
             kept, masked = weight[active > 0].abs(), weight[active == 0]
@@ -43,8 +43,10 @@ def test_growth_ends_when_a_quarter_is_masked(size, steps):
     grads = {name: torch.randn_like(value) for name, value in state.critic.items()}
     clock, made = state.clock, 0
     while not clock["critic_ended"]:
-        clock["critic_calls"].fill_(ne.EVERY - 1)
-        ne.learn_(state.critic, state.critic_mask, grads, state.critic_optimiser, clock, "critic")
+        clock["critic_calls"].fill_(topology.EVERY - 1)
+        topology.learn_(
+            state.critic, state.critic_mask, grads, state.critic_optimiser, clock, "critic"
+        )
         made += 1
         # As training would: no active weight stays zero.
         for name, mask in state.critic_mask.items():
@@ -52,9 +54,9 @@ def test_growth_ends_when_a_quarter_is_masked(size, steps):
     assert made == steps
     assert clock["critic_calls"] == 0
     before = state.critic_mask["hidden1.weight"].clone()
-    clock["critic_calls"].fill_(ne.EVERY - 1)
+    clock["critic_calls"].fill_(topology.EVERY - 1)
     grads = {name: torch.randn_like(value) for name, value in state.critic.items()}
-    ne.learn_(state.critic, state.critic_mask, grads, state.critic_optimiser, clock, "critic")
+    topology.learn_(state.critic, state.critic_mask, grads, state.critic_optimiser, clock, "critic")
     after = state.critic_mask["hidden1.weight"]
     assert after.sum() == before.sum() and not torch.equal(after, before)
 
@@ -63,7 +65,7 @@ def test_a_step_of_the_topology_takes_the_largest_gradients_and_the_smallest_wei
     weight = torch.tensor([[5.0, 0.1, 0.0], [0.0, 4.0, 0.0]])
     mask = (weight != 0).float()
     grad = torch.tensor([[9.0, 1.0, 2.0], [-8.0, 9.0, 0.5]])
-    ne.change_(weight, mask, grad, grown=2, pruned=1)
+    topology.change_(weight, mask, grad, grown=2, pruned=1)
     assert mask.tolist() == [[1, 0, 1], [1, 1, 0]]
     assert weight.tolist() == [[5.0, 0, 0], [0, 4.0, 0]]
 
