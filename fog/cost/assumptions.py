@@ -33,10 +33,11 @@ COMPILED: dict[str, dict[int, float]] = {
     "sac": {64: 0.44, 128: 0.51, 256: 0.59, 512: 0.73},
     "obac": {64: 0.53, 128: 0.65, 256: 0.64, 512: 0.82},
     "bro": {512: 0.45},
+    "simba": {512: 0.94},
+    "ne": {256: 1.0},
 }
-"""Time of a compiled update over that of an uncompiled one, by width; that of bro is from
-`benchmarks/opponents.py`. Algorithms that are not listed are taken to be like bro, whose
-uncompiled update is plain autograd too."""
+"""Time of a compiled update over that of an uncompiled one, by width; those of bro and simba are
+from `benchmarks/opponents.py`, and ne is not compiled."""
 COMPILE_SECONDS = {"sac": (19.0, 13.0), "obac": (31.0, 13.0)}
 """Seconds of compiling for the first time: a constant, and so much for each block.
 
@@ -73,7 +74,7 @@ def compiled_factor(config: Config) -> float:
     """How much of an uncompiled update's time a compiled one takes; unknown, so 1, on a GPU."""
     if device_of(config).type != "cpu":
         return 1.0
-    table = COMPILED.get(config.agent.backbone, COMPILED["bro"])
+    table = COMPILED[config.agent.backbone]
     widths = np.log([float(width) for width in table])
     return float(np.interp(np.log(config.network.width), widths, list(table.values())))
 
