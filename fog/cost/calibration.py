@@ -29,6 +29,7 @@ from fog.errors import UserError
 from fog.fast import one_twin_pays
 from fog.records.run_directory import write_atomically
 from fog.records.sizes import NetworkSpec
+from fog.records.specs import spec_of
 from fog.settings import tasks
 from fog.settings.config import Config
 from fog.system import machine
@@ -86,7 +87,7 @@ class Point:
     @property
     def spec(self) -> NetworkSpec:
         """Its networks."""
-        return NetworkSpec.from_settings(self.config.flat(), self.obs_dim, self.act_dim)
+        return spec_of(self.config.flat(), self.obs_dim, self.act_dim)
 
     @property
     def flops(self) -> int:

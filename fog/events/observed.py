@@ -48,10 +48,22 @@ class TransitionBatch(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Training loss of single transitions and the target they are regressed on, (B,) each."""
+    """Training loss of single transitions and the target they are regressed on, (B,) each.
+
+    Of a critic that learns a distribution, `target` is the target's mean and `quantiles`, (B, N),
+    the target itself. `squared_error` is then the sum over members of (mean - target)^2: what can
+    be laid beside the loss of another agent's critics, whose loss it is.
+    """
 
     loss: Tensor
     target: Tensor
+    squared_error: Tensor | None = None
+    quantiles: Tensor | None = None
+
+    @property
+    def regressed_on(self) -> Tensor:
+        """The target itself."""
+        return self.target if self.quantiles is None else self.quantiles
 
 
 LossFunction: TypeAlias = "Callable[[Transitions, Tensor], Mapping[str, Loss]]"

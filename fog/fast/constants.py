@@ -29,9 +29,12 @@ class FastHyperparameters(Hyperparameters):
         return Style(self.activation, self.native)
 
 
-def serves(hyper: Hyperparameters, device: torch.device) -> bool:
-    """Whether the fast update is known to be faster: on the CPU, in single precision."""
-    return device.type == "cpu" and not hyper.mixed_precision
+SERVED = ("sac", "obac")
+
+
+def serves(config: Config, device: torch.device) -> bool:
+    """Whether there is a fast update, known to be faster on `device`, and it is wanted."""
+    return device.type == "cpu" and _wanted(config)
 
 
 def constants(hyper: Hyperparameters, config: Config, compiled: bool) -> FastHyperparameters:
@@ -58,5 +61,10 @@ def one_twin_pays(config: Config) -> bool:
 
     The values are the same to rounding.
     """
-    fast = config.runtime.backend == "auto" and config.runtime.precision == "float32"
-    return fast and config.agent.pessimism == 1.0 and config.network.width >= PAYS_FROM
+    return _wanted(config) and config.agent.pessimism == 1.0 and config.network.width >= PAYS_FROM
+
+
+def _wanted(config: Config) -> bool:
+    runtime = config.runtime
+    known = config.agent.backbone in SERVED and config.lifecycle.growth == "block"
+    return known and runtime.backend == "auto" and runtime.precision == "float32"

@@ -63,11 +63,20 @@ class NetworkConfig:
     """
 
     width: int = option(512, "hidden units of every layer", ge=1, le=2**16)
+    actor_width: int | None = option(
+        None,
+        "hidden units of the actor; none is width / 2 (bro), width / 4 (simba)",
+        ge=1,
+        le=2**16,
+    )
     stem_layers: int = option(1, "critic layers before the blocks: 1 or 2", ge=1, le=2)
     critic_layer_norm: bool = option(True, "LayerNorm after the critics' hidden layers")
     initial_depth: int = option(2, "critic blocks at birth and after each reset", ge=0, le=100)
     maximal_depth: int = option(4, "critic blocks after the last expansion", ge=0, le=100)
     activation: Literal["elu", "relu"] = option("elu", "activation of actor and critics")
+    hidden_layers: int = option(3, "hidden layers of a critic, the actor has one less (ne)", ge=2)
+    critics: int = option(2, "Q functions, one or two (simba; others have two)", ge=1, le=2)
+    quantiles: int = option(100, "quantiles of the return that a critic learns (bro)", ge=2)
     actor_layer_norm: bool = option(False, "LayerNorm after the actor's hidden layers")
 
     def __post_init__(self) -> None:
@@ -81,9 +90,11 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """The learning rule: SAC, or OBAC on top of it."""
+    """The learning rule: SAC, OBAC on top of it, or an opponent of FoG."""
 
-    backbone: Literal["sac", "obac"] = option("obac", "sac, or obac (adds the offline critics)")
+    backbone: Literal["sac", "obac", "bro", "simba", "ne"] = option(
+        "obac", "algorithm: sac, obac (adds the offline critics), bro, simba, ne"
+    )
     replay_ratio: float = option(10.0, "updates per environment step, may be below 1", gt=0, le=1e6)
     batch_size: int = option(256, "transitions per update", ge=1)
     discount: float = option(0.99, "discount factor gamma", ge=0, lt=1)
@@ -117,10 +128,16 @@ class AgentConfig:
 class ReplayConfig:
     """The buffer, and which transitions are drawn from it."""
 
-    sampler: Literal["uniform", "decay", "per", "cuer"] = option("decay", "who is drawn how often")
+    sampler: Literal["uniform", "decay", "per", "cuer", "swd"] = option(
+        "decay", "who is drawn how often"
+    )
     capacity: int = option(1_000_000, "transitions kept", ge=1)
     epsilon: float = option(1e-5, "decay rate per environment step of age", gt=0, lt=1)
-    tau: float = option(0.1, "minimal sampling weight of decay", ge=0, le=1)
+    tau: float = option(0.1, "minimal sampling weight of decay and swd", ge=0, le=1)
+    # The age at which the weight meets tau is then about that of decay: 225,000 and 230,000 steps.
+    swd_horizon: int = option(
+        250_000, "environment steps in which the weight of swd would fall to 0", ge=1
+    )
     per_alpha: float = option(0.6, "priority exponent of per", ge=0, le=1)
     per_beta: float = option(0.4, "importance exponent of per, annealed to 1", ge=0, le=1)
     cuer_quota: Literal["batch", "step"] = option(
@@ -141,6 +158,9 @@ class LifecycleConfig:
     )
     expansion_updates: tuple[int, ...] = option(
         (50_000, 200_000), "updates after birth or reset at which critics gain a block", ge=1
+    )
+    growth: Literal["block", "injection"] = option(
+        "block", "what critics gain: a residual block, or a plasticity injection (sac, obac, bro)"
     )
     # An amount set by hand: no variant sets it, so `--scale` has nothing to scale. At most what
     # the paper's whole training takes, a million steps at replay ratio 10.

@@ -60,6 +60,7 @@ class Trainer:
             beta=replay.per_beta,
             total_steps=run.steps,
             quota=batches * config.agent.batch_size,
+            horizon=replay.swd_horizon,
         )
         self.replay = Replay(
             obs_dim,
@@ -205,6 +206,7 @@ class Trainer:
             self._log()
 
     def _interact(self) -> None:
+        self.agent.observe(self.obs)
         if self.progress.env_step < self.config.run.warmup_steps:
             size = self.env.action_space.shape
             action = self.explore.uniform(-1.0, 1.0, size).astype(np.float32)

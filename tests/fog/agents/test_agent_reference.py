@@ -25,11 +25,12 @@ FIXED = {"maximal_depth": 0, "initial_depth": 0, "expansion_updates": ()}
 
 
 def distinct_variants():
-    """One variant for each update there is: they differ in sampler and schedule beyond that."""
+    """One variant for each update of SAC and OBAC; else they differ in sampler and schedule."""
     found = {}
     for name in VARIANTS:
         agent = make_agent(name)
-        found.setdefault((agent.spec, agent.hyper), name)
+        if agent.config.agent.backbone in ("sac", "obac"):
+            found.setdefault((agent.spec, agent.hyper), name)
     return list(found.values())
 
 
