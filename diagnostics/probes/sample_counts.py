@@ -1,4 +1,4 @@
-"""How often every transition has been drawn, beside what its sampler's law predicts."""
+"""How often every transition has been drawn, and what its sampler's law predicts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _COUNT_BYTES = 2.0
 class SampleCounts(Probe):
     """Snapshots of the replay's exact counts at the end of each window.
 
-    The expectation is exact for `uniform` and `decay`: it uses the draws that were really made
-    after each addition (warm-up and replay ratio included), see
-    `diagnostics.metrics.expected_counts`. It is left open for other samplers, whose law is itself
-    random: that of `per` follows the losses, that of `cuer` its own past draws.
+    The expectation is exact for `uniform` and `decay`: it uses the draws actually made after each
+    addition (warm-up and replay ratio included), see `diagnostics.metrics.expected_counts`. Other
+    samplers have none, because their law is itself random: that of `per` follows the losses, that
+    of `cuer` its own past draws.
 
     Args:
         bins: rows of the summary; each holds equally many neighbouring transitions.
@@ -61,7 +61,7 @@ class SampleCounts(Probe):
         history[: len(self._draws)] = self._draws[:added]
         expected = variance = np.full(added, np.nan)
         chi_square = z = np.nan
-        # A probe that joined late has not seen every draw, and then knows no expectation.
+        # A probe that joined late has not seen every draw, so it has no expectation.
         if facts.sampler in _KNOWN and history.sum() == draws:
             epsilon = facts.epsilon if facts.sampler == "decay" else 0.0
             expected, variance = count_moments(history, epsilon, facts.tau, facts.capacity)

@@ -1,6 +1,6 @@
 """Bytes on disk of a finished run: its checkpoints, its tables, what probes recorded.
 
-While a checkpoint is written there is a third one for a moment: `peak_bytes`.
+While a checkpoint is being written there are three: `peak_bytes`.
 """
 
 from __future__ import annotations

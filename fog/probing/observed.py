@@ -250,7 +250,7 @@ class ObservedFogAgent:
         return losses.critic_loss(values, target)
 
     def fresh(self, critic: str, rng: np.random.Generator) -> Params:
-        """See `ObservedAgent`: of today's depth, initialised as at birth."""
+        """See `ObservedAgent`: of the current depth, freshly initialised."""
         live = self.parameters(critic)
         drawn = init_critic(rng, {name: tuple(tensor.shape) for name, tensor in live.items()})
         return {name: drawn[name].to(tensor) for name, tensor in live.items()}
