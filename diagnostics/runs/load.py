@@ -246,7 +246,7 @@ class Runs:
                 so_far = pyarrow.unify_schemas([so_far, table.schema], promote_options="permissive")
                 fitting.append((position, table))
             except pyarrow.ArrowException as error:
-                reason = f"a table does not fit to those of other runs: {files.one_line(error)}"
+                reason = f"a table does not match those of other runs: {files.one_line(error)}"
                 self.files[position].problems.append(reason)
         return fitting
 
