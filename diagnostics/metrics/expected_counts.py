@@ -1,4 +1,4 @@
-"""Exact expectation and variance of sample counts, for the history of draws that really happened.
+"""Exact expectation and variance of sample counts, given the draws actually made.
 
 If D(t) transitions are drawn, independently and with replacement, while t transitions have been
 added, transition i (from 0) is one of them with probability p_i(t) = w(t - 1 - i) / S(t), where

@@ -18,7 +18,7 @@ class CriticLoss(Probe):
 
     "Every 100k steps, we measure critic loss over the entire buffer and average the loss every
     100k steps" (caption of the motivating example). Exact, not sampled; the next actions of the
-    targets come from the probe's own stream; unweighted also for prioritised replay.
+    targets come from the probe's own stream; unweighted even for prioritised replay.
 
     Args:
         raw: also store the loss of every single transition, 4 bytes per transition and critic.

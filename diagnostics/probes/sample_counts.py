@@ -1,4 +1,4 @@
-"""How often every transition has been drawn, beside what its sampler's law predicts."""
+"""How often every transition has been drawn, and what its sampler's law predicts."""
 
 from __future__ import annotations
 

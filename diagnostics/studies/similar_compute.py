@@ -35,7 +35,7 @@ _COSTS = (
 def costs(runs: Runs) -> pd.DataFrame:
     """Per run: the largest number of parameters, updates, and trained parameters times updates.
 
-    The product is a stand-in for compute that charges a growing network only for what it has.
+    The product is a proxy for compute that charges a growing network only for its current size.
     """
     rows = []
     for run, identity in zip(runs.files, runs.identity.to_dict("records"), strict=True):
@@ -97,7 +97,7 @@ def cost_table(page: Page, *, score: str = "best_score", seed: int = 0) -> pd.Da
 
 
 def score_for_cost(page: Page, *, score: str = "best_score") -> Plot:
-    """The table as a picture: one panel per measure of cost."""
+    """The table as a figure: one panel per measure of cost."""
     table = cost_table(page, score=score)
     title = f"Score against cost, {table['task'].iloc[0]}"
     return score_against(table, _COSTS, title=title, ylabel=f"score ({page.runs.grid.rule(score)})")

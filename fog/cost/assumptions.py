@@ -1,4 +1,4 @@
-"""What an estimate assumes where nothing was measured, each with where it comes from.
+"""What an estimate assumes where nothing was measured, with the source of each number.
 
 Measured with `benchmarks/cost.py` on one core with AVX2; docs/cost.md shows the measurements.
 """

@@ -83,10 +83,10 @@ def estimate(
         jobs: how many run at a time.
         calibrate: measure what is not yet known of this machine, about 15 s; otherwise use what is
             remembered, and the numbers of a reference machine for the rest.
-        say: told in one line if a measurement begins.
+        say: called with one line if a measurement begins.
 
     Raises:
-        UserError: a task is unknown here in every respect, or the measurement failed.
+        UserError: nothing is known about a task here, or the measurement failed.
     """
     path = calibration.cache_path()
     known = calibration.load(path)

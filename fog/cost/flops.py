@@ -22,7 +22,7 @@ First = Literal["whole", "none", "action"]
 
 @dataclass(frozen=True)
 class Term:
-    """One pass through one network: a product for each dense layer, but for critics' heads."""
+    """One pass through one network: a product for each dense layer except critics' heads."""
 
     name: str
     network: Network

@@ -84,9 +84,9 @@ class Hidden(NamedTuple):
 class ObservedAgent(Protocol):
     """An agent under observation. Every method reads the networks as they are now.
 
-    Nothing here draws random numbers of its own, writes to the agent or leaves gradients behind;
-    except from `evaluate`, `loss` and `critic_loss`, results are detached. Noise is standard
-    normal, (B, act_dim), and the caller's.
+    Nothing here draws random numbers, writes to the agent or leaves gradients behind; except from
+    `evaluate`, `loss` and `critic_loss`, results are detached. Noise is standard normal,
+    (B, act_dim), and the caller's.
     """
 
     @property
@@ -106,7 +106,7 @@ class ObservedAgent(Protocol):
         """All trained networks with hidden layers: the critics, "actor", perhaps "value"."""
 
     def losses(self, batch: Transitions, noise: Tensor) -> Mapping[str, Loss]:
-        """The training loss by network, unweighted: each critic, and "value" where there is V."""
+        """The training loss by network, unweighted: each critic, and "value" if there is a V."""
 
     def bulk_losses(self, total: int) -> tuple[int, LossFunction]:
         """How to get the losses of `total` transitions fast: rows at a time, and the function."""
@@ -161,7 +161,7 @@ class ObservedAgent(Protocol):
         """Training loss per transition (B,) of values (members, B) and a target; differentiable."""
 
     def fresh(self, critic: str, rng: np.random.Generator) -> Mapping[str, Tensor]:
-        """New initial values for `parameters(critic)`, drawn from `rng` as a newborn's would be."""
+        """New initial values for `parameters(critic)`, drawn from `rng` as at initialisation."""
 
     def critic_lr(self) -> float:
         """Learning rate of the critics now."""

@@ -1,4 +1,4 @@
-"""Where the fast updates serve, and the constants they take beside the algorithm's own."""
+"""Where the fast updates apply, and their constants besides the algorithm's own."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def constants(hyper: Hyperparameters, config: Config, compiled: bool) -> FastHyp
 
 
 def compiler_options(hyper: FastHyperparameters) -> dict[str, Any]:
-    """What torch's compiler must know of our kernels, if the update takes them."""
+    """What torch's compiler must know about our kernels, if the update uses them."""
     if not hyper.native:
         return {}
     return {"aot_inductor.custom_ops_to_c_shims": kernels.declarations()}

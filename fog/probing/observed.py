@@ -250,7 +250,7 @@ class ObservedFogAgent:
         return losses.critic_loss(values, target)
 
     def fresh(self, critic: str, rng: np.random.Generator) -> Params:
-        """See `ObservedAgent`: of today's depth, initialised as at birth."""
+        """See `ObservedAgent`: of the current depth, freshly initialised."""
         live = self.parameters(critic)
         init = self._agent.backend.family.init_critic
         drawn = init(rng, {name: tuple(tensor.shape) for name, tensor in live.items()})

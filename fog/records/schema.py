@@ -1,7 +1,7 @@
-"""Tables that probes record: names, columns and types, the only contract between both halves.
+"""Tables that probes record: names, columns and types, the only contract between the two halves.
 
-Recording and analysis import this module and nothing of each other. A table lies in a run
-directory as `probes/<table>/<env step>-<part>.parquet`; every file carries `VERSION` in its
+Recording and analysis both import this module and nothing from each other. A table is stored in a
+run directory as `probes/<table>/<env step>-<part>.parquet`; every file carries `VERSION` in its
 metadata under the key `METADATA_KEY`. Tables of older versions are read too, without the columns
 that have changed their meaning (`CHANGED`). Besides the columns listed here every table starts with
 `env_step` (int64), the environment step at which the row was measured.

@@ -20,7 +20,7 @@ SCHEMA_VERSION = 2
 
 
 class CsvTable:
-    """A CSV file that grows by whole rows, each flushed, so that a killed run keeps what it had."""
+    """A CSV file of complete rows, each flushed when appended, so that a killed run keeps them."""
 
     def __init__(self, path: Path, columns: tuple[str, ...], ledger: Ledger) -> None:
         self.path = path
@@ -75,7 +75,7 @@ class ProbeTable:
     def write(self, env_step: int, columns: Mapping[str, Any]) -> Path:
         """Write one part: columns of equal length, with `env_step` added as the first.
 
-        A second part of the same step (before and after a reset, say) gets a number of its own.
+        A second part of the same step (such as before and after a reset) gets another number.
         """
         import pyarrow
 

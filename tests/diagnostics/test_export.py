@@ -87,10 +87,13 @@ def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--runs", "nowhere"], "is no directory"),
-        (["--runs", ".", "--out", "inside"], "lies inside"),
-        (["--runs", "runs/cartpole-swingup/fog/seed0", "--out", "runs"], "it holds runs/cartpole"),
-        (["--out", "runs"], "lies inside"),
+        (["--runs", "nowhere"], "is not a directory"),
+        (["--runs", ".", "--out", "inside"], "is inside"),
+        (
+            ["--runs", "runs/cartpole-swingup/fog/seed0", "--out", "runs"],
+            "it contains runs/cartpole",
+        ),
+        (["--out", "runs"], "is inside"),
         (["--without", "dormant"], "did you mean 'dormancy'"),
     ],
 )
@@ -258,7 +261,7 @@ def test_what_could_not_be_copied_whole_is_said(
         manifest.write_text(manifest.read_text().replace('"env_step": 800', '"env_step": 801'))
     assert command(["--runs", str(runs), "--out", str(kept)]) == 1
     said = capsys.readouterr().out
-    assert f"not whole, {runs / SEED}: {file}" in said and "1 runs" in said
+    assert f"incomplete, {runs / SEED}: {file}" in said and "1 runs" in said
     # The good copy of before is worth more; that of the other run is up to date.
     now = everything(kept)
     assert [path.parent.name for path in now if now[path] != good[path]] == ["seed7"]

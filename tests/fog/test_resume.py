@@ -167,7 +167,7 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path, number: int) -> N
     os.kill(process.pid, number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Interrupted, everything is saved. Go on with: fog train" in said
+    assert "Interrupted; everything is saved. Continue with: fog train" in said
     assert "--resume" in said
     assert "Traceback" not in said
     manifest = json.loads((run_directory(config) / "manifest.json").read_text())

@@ -1,7 +1,7 @@
-"""Matrix products of our own for the CPU, as operations that torch's compiler knows.
+"""Our own matrix products for the CPU, as operations known to torch's compiler.
 
-`torch.ops.fog.dense`, `.back`, `.weight_gradients` and `.back_one_twin` exist once `load` has said
-yes. `fog.fast.products` calls them and says what each computes.
+`torch.ops.fog.dense`, `.back`, `.weight_gradients` and `.back_one_twin` exist once `load` has
+returned True. `fog.fast.products` calls them and says what each computes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fog.fast.kernels.build import BuildError, library
 
 @functools.cache
 def load() -> bool:
-    """Build the kernels if need be (some seconds, once for a machine) and make them known.
+    """Build the kernels if needed (some seconds, once per machine) and register them.
 
     Returns:
-        False where they cannot be built; torch's own products then serve, and a warning says so.
+        False if they cannot be built; torch's own products are then used, and a warning says so.
     """
     try:
-        # For everybody in the process: compiled updates call into it.
+        # For the whole process: compiled updates call into it.
         ctypes.CDLL(str(library()), mode=ctypes.RTLD_GLOBAL)
     except (BuildError, OSError) as error:
         warnings.warn(f"fog's kernels cannot be built, torch's are used: {error}", stacklevel=2)

@@ -97,7 +97,7 @@ def test_names_and_options():
         (["critic_loss:raw=7"], "not like raw=False"),
         (["features:size=many"], "not like size=2000"),
         (["features:at=1.5"], "share"),
-        (["dormancy", "dormancy:batch=8"], "named twice"),
+        (["dormancy", "dormancy:batch=8"], "appears twice"),
         (["validation:x"], "it has: none"),
         *(
             ([f"{name}:batch=0"], f"probe '{name}': batch must be at least 1")
