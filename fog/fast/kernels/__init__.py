@@ -71,7 +71,7 @@ def _weight_gradients(inputs: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]
     return weight, gradient.new_empty(members, 1, columns)
 
 
-def _picked_back(gradient: Tensor, weight: Tensor, pick: Tensor, gate: Tensor | None) -> Tensor:
+def _back_one_twin(gradient: Tensor, weight: Tensor, pick: Tensor, gate: Tensor | None) -> Tensor:
     return gradient.new_empty(len(gradient), weight.shape[1])
 
 
@@ -79,5 +79,5 @@ _SHAPES: dict[str, Callable[..., Any]] = {
     "dense": _dense,
     "back": _back,
     "weight_gradients": _weight_gradients,
-    "back_one_twin": _picked_back,
+    "back_one_twin": _back_one_twin,
 }
