@@ -36,7 +36,7 @@ _VARIANTS: dict[str, tuple[str, str]] = {
     "simba": ("SimBa", "blue"),
     "simba-deep": ("SimBa, 10 blocks", "blue"),
     "ne": ("NE (small)", "grey"),
-    "ne-large": ("NE (large)", "grey"),
+    "ne-large": ("NE (large)", "sky"),
     "fog-bro": ("FoG on BRO", "amber"),
     "fog-swd": ("FoG, sample weight decay", "sky"),
     "fog-injection": ("FoG, plasticity injection", "purple"),

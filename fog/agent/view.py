@@ -23,7 +23,6 @@ class Networks:
     def __init__(self, state: Callable[[], Any], backend: Backend) -> None:
         self._state = state
         self._backend = backend
-        self._family = backend.family
         self.hyper = backend.hyper
 
     @property
@@ -34,12 +33,12 @@ class Networks:
     @property
     def critics(self) -> tuple[str, ...]:
         """Names of the critics this agent has, targets left out."""
-        return self._family.CRITICS
+        return self._backend.family.CRITICS
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all networks with hidden layers, targets left out."""
-        return self._family.NETWORKS
+        return self._backend.family.NETWORKS
 
     @property
     def depth(self) -> int:
@@ -54,7 +53,7 @@ class Networks:
 
     def parameters(self, network: str) -> Params:
         """The tree of a network of `names`, or of a critic's target."""
-        return self._family.parameters(self._state(), network)
+        return self._backend.family.parameters(self._state(), network)
 
     def critic(self, which: str = "online") -> Params:
         """The tree of the twins that `critics` names, or of their targets: "online_target".
@@ -84,7 +83,7 @@ class Networks:
     ) -> Tensor:
         """Values (members, B) of a critic, or of V, if it had these parameters."""
         state = self._state()
-        return self._family.evaluate(network, params, state, obs, action, self.hyper, tap)
+        return self._backend.family.evaluate(network, params, state, obs, action, self.hyper, tap)
 
     def q_layers(
         self,
@@ -108,7 +107,7 @@ class Networks:
 
     def policy(self, obs: Tensor, tap: Tap | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation before squashing, each (B, act_dim)."""
-        return self._family.policy(self._state(), obs, self.hyper, tap)
+        return self._backend.family.policy(self._state(), obs, self.hyper, tap)
 
     def policy_layers(
         self, obs: Tensor, perturbation: Mapping[str, Tensor] | None = None

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from fog.records.ledger import Ledger
-
-SCHEMA_VERSION = 2
+from fog.records.schema import VERSION
 
 
 class CsvTable:
@@ -136,7 +135,7 @@ def _as_read_back(schema: Any) -> Any:
             element = pyarrow.field("element", field.type.value_type)
             field = field.with_type(pyarrow.list_(element))
         fields.append(field)
-    return pyarrow.schema(fields, metadata={"fog.schema": str(SCHEMA_VERSION)})
+    return pyarrow.schema(fields, metadata={"fog.schema": str(VERSION)})
 
 
 def _column(values: Any) -> Any:

@@ -8,6 +8,7 @@ import shutil
 
 import torch
 
+from fog.algorithms.families import FAMILIES
 from fog.errors import UserError
 from fog.settings.config import Config
 from fog.training.schedule import UpdateSchedule
@@ -38,6 +39,13 @@ def compiles(config: Config, device: torch.device) -> bool:
     """
     wanted = config.runtime.compile
     if wanted == "off":
+        return False
+    if not FAMILIES[config.agent.backbone].COMPILES:
+        if wanted == "on":
+            raise UserError(
+                f"compile: an update of {config.agent.backbone} depends on how many there were and "
+                "cannot be compiled; use --compile auto"
+            )
         return False
     obstacle = compile_obstacle(device)
     if wanted == "on":

@@ -8,10 +8,11 @@ import torch
 from fog.agent import build_agent
 from fog.algorithms import ne, topology
 from fog.algorithms.state import clone_state
-from fog.errors import ConfigError
+from fog.errors import ConfigError, UserError
 from fog.records.sparsity import sparse_layers
 from fog.records.specs import spec_of
 from fog.settings.variants import resolve
+from fog.training.device import compiles
 from tests.fog.agents.agent_helpers import ACT, SIZE, make_agent, make_batch, one
 
 
@@ -104,6 +105,13 @@ def test_half_of_the_batch_counts_while_few_neurons_are_active():
             ne.update_(state, each, noise, flag, agent.hyper)
         equal = torch.equal(states[0].critic["head.bias"], states[1].critic["head.bias"])
         assert equal == same
+
+
+def test_ne_is_never_compiled():
+    config, cpu = resolve("dog-run", "ne"), torch.device("cpu")
+    assert not compiles(config, cpu) and compiles(resolve("dog-run", "bro"), cpu)
+    with pytest.raises(UserError, match="cannot be compiled"):
+        compiles(config.replace(compile="on"), cpu)
 
 
 def test_critics_of_ne_gain_no_blocks():

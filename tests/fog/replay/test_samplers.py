@@ -461,7 +461,7 @@ def test_only_samplers_with_feedback_say_so():
     feedback = {
         n: make_sampler(n, capacity=1, rng=generator(0, "replay")).feedback for n in SAMPLERS
     }
-    assert feedback == {"uniform": False, "decay": False, "per": True, "cuer": True}
+    assert feedback == {"uniform": False, "decay": False, "per": True, "cuer": True, "swd": False}
 
 
 @pytest.mark.parametrize(
