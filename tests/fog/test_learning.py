@@ -35,8 +35,8 @@ def test_sac_at_replay_ratio_one_swings_the_pendulum_up(tmp_path: Path, seed: in
 def test_fog_swings_the_cartpole_up(tmp_path: Path) -> None:
     """At a sixteenth of the paper's width and 22,500 steps, through three resets: ten minutes.
 
-    It begins at 200. How far it comes depends on rounding: the best evaluation of this seed was 850
-    with torch's products and 691 with ours.
+    The best evaluations of seeds 0, 1, 2 and 4 were 838, 798, 755 and 802 (mean 798, deviation 34).
+    A further run stays above 625 with a probability of 99 %, by Student's prediction interval.
     """
     config = fog.resolve(
         "cartpole-swingup",
@@ -49,7 +49,7 @@ def test_fog_swings_the_cartpole_up(tmp_path: Path) -> None:
         tensorboard=False,
         out=str(tmp_path),
     )
-    assert mean_returns(fog.train(config).directory).max() >= 550
+    assert mean_returns(fog.train(config).directory).max() >= 620
 
 
 OPPONENTS = {
