@@ -273,26 +273,26 @@ def test_what_could_not_be_copied_whole_is_said(
 def test_exports_say_nothing_of_machine_and_user(runs: Path, tmp_path: Path) -> None:
     manifest_path, config_path = (runs / SEED / name for name in ("manifest.json", "config.yaml"))
     manifest = json.loads(manifest_path.read_text())
-    manifest["hardware"]["host"] = "ada-laptop"
+    manifest["hardware"]["host"] = "zoe-laptop"
     manifest["command"] = [
-        "/home/ada/.venv/bin/fog",
+        "/home/zoe/.venv/bin/fog",
         "train",
-        "--out=/home/ada/my runs",
+        "--out=/home/zoe/my runs",
         "--seed=0",
     ]
-    manifest["reason"] = "OSError: '/home/ada/my runs/x' on ada-laptop"
+    manifest["reason"] = "OSError: '/home/zoe/my runs/x' on zoe-laptop"
     manifest_path.write_text(json.dumps(manifest))
     text = config_path.read_text()
     out = next(line for line in text.splitlines() if line.startswith("  out:"))
-    config_path.write_text(text.replace(out, "  out: /home/ada/my runs"))
+    config_path.write_text(text.replace(out, "  out: /home/zoe/my runs"))
     export(runs, tmp_path / "clean")
     export(runs, tmp_path / "host", keep_host=True)
     assert everything(tmp_path / "host")[tmp_path / "host" / SEED / "config.yaml"] == (
         config_path.read_bytes()
     )
-    assert "ada-laptop" in (tmp_path / "host" / SEED / "manifest.json").read_text()
+    assert "zoe-laptop" in (tmp_path / "host" / SEED / "manifest.json").read_text()
     for content in everything(tmp_path / "clean").values():
-        assert b"ada" not in content
+        assert b"zoe" not in content
     cleaned = json.loads((tmp_path / "clean" / SEED / "manifest.json").read_text())
     assert cleaned["command"] == ["fog", "train", "--out=my runs", "--seed=0"]
     assert cleaned["hardware"] == {k: v for k, v in manifest["hardware"].items() if k != "host"}
