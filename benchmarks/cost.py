@@ -169,7 +169,7 @@ def verify_section() -> str:
         for guess, real, unit in zip(each.predicted, each.actual, (1.0, 1e6, 1e6), strict=True):
             row.append(f"{guess / unit:.1f} / {real / unit:.1f} = {guess / real:.2f}")
         rows.append([*row, f"{each.wall:.0f}"])
-    header = ["run", "updates", "processor s", "memory MB", "disk MB", "s on the clock"]
+    header = ["run", "updates", "processor s", "memory MB", "disk MB", "wall-clock s"]
     return table(header, rows)
 
 

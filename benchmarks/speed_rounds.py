@@ -19,7 +19,7 @@ from speed_workers import TOGETHER, Contender
 
 WORKER = Path(__file__).with_name("speed_workers.py")
 OURS = ("fog", "products", "kernels", "fog-steps")
-_JAX = ("sbx", "sbx-steps")
+_JAX = ("sbx", "sbx-steps", "bro", "simba")
 
 
 class WorkerError(Exception):

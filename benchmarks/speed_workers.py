@@ -46,6 +46,8 @@ class Contender:
     """Updates per environment step, where steps are counted."""
     cleanrl: str = ""
     """Path of a checkout of CleanRL."""
+    checkout: str = ""
+    """Path of a checkout of the official BRO or SimBa."""
 
     def json(self) -> str:
         """For the worker's command line."""
@@ -120,6 +122,10 @@ def main() -> None:
             import speed_cleanrl
 
             speed_cleanrl.run(contender, channel)
+        case "bro" | "simba":
+            import speed_official
+
+            speed_official.run(contender, channel)
         case other:
             raise SystemExit(f"no contender called {other}")
 

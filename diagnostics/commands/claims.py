@@ -1,4 +1,4 @@
-"""`fog claims`: the paper's claims, one by one, as these runs show them."""
+"""`fog claims`: judge the paper's claims, one by one, from runs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fog.cli.parser import Parser, pathname
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
 _NOTES = (
-    "Every estimate is above 1 (x) or 0 if the paper is right. reproduced: the whole interval is;\n"
-    "not reproduced: the whole interval is below; inconclusive: neither. A claim needs all of its\n"
-    "rows; those in brackets do not count. by Holm: all contrasts of a study judged together.\n"
+    "If the paper is right, every estimate is above 1 (x) or 0. reproduced: the whole interval\n"
+    "is; not reproduced: the whole interval is below; inconclusive: neither. A claim needs all\n"
+    "its rows; those in brackets do not count. by Holm: all contrasts of a study judged together.\n"
     "docs/analysis.md explains the rules."
 )
 
@@ -37,15 +37,15 @@ def command(argv: Sequence[str]) -> int:
         return _of_peers(options)
     options.runs = options.runs or [Path("runs")]
     with loaded(options.runs) as runs:
-        # Each group apart: contrasts of one do not make the other's harder.
+        # Judge each group separately, so that contrasts of one do not make the other's harder.
         groups = [(claims, judge(runs, claims)) for claims in claims_judged_together().values()]
     if options.peers is not None:
         groups.append((peer_claims(), peer_evidence(published(options.peers))))
     kept = [(claims, rows) for claims, rows in groups if (rows["seeds"] > 0).any()]
     if not kept:
         raise AnalysisError(
-            f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims are "
-            "about: train the variants of plans/motivating_example.yaml with `--probes all`"
+            f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims need"
+            ": train the variants of plans/motivating_example.yaml with `--probes all`"
         )
     found = pd.concat([rows for _, rows in kept], ignore_index=True)
     parts = [
@@ -78,30 +78,31 @@ def _of_peers(options: argparse.Namespace) -> int:
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "claims",
-        "The paper's claims one by one: what these runs measured, with 95 % intervals over seeds,\n"
-        "and whether that reproduces the claim. Runs that have not ended are left out.",
+        "Judge the paper's claims one by one: what the runs measured, with 95 % confidence\n"
+        "intervals over seeds, and whether that reproduces the claim. Runs that have not\n"
+        "ended are left out.",
     )
     parser.add_argument(
         "--runs",
         type=pathname,
         nargs="+",
-        help="folders of runs [runs; with --peers none]",
+        help="folders of runs [runs; none with --peers]",
     )
     add_peers(parser)
     parser.add_argument(
         "--figures",
         type=pathname,
         metavar="DIR",
-        help="also draw all contrasts in one figure there",
+        help="also draw all contrasts in one figure in DIR",
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON for programs")
-    form.add_argument("--markdown", action="store_true", help="print tables for a document")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print Markdown tables")
     return parser.parse(argv)
 
 
 def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
-    # Here, because matplotlib takes a second that a table need not wait for.
+    # Imported here: matplotlib takes a second, and a table need not wait for it.
     from diagnostics.plots.claims import claims_forest
     from diagnostics.plots.save import portable, save_figure
 

@@ -1,4 +1,4 @@
-"""`fog compare`: variants side by side in the terminal."""
+"""`fog compare`: compare variants in the terminal."""
 
 from __future__ import annotations
 
@@ -69,18 +69,21 @@ def command(argv: Sequence[str]) -> int:
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
-    parser = Parser("compare", "Variants side by side: scores, primacy bias, dormancy, speed.")
+    parser = Parser("compare", "Compare variants: scores, primacy bias, dormancy, speed.")
     parser.add_argument(
         "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
     parser.add_argument("--task", nargs="+", default=[], metavar="T", help="only these tasks")
     parser.add_argument("--variant", nargs="+", default=[], metavar="V", help="only these variants")
     parser.add_argument(
-        "--sort", default="variant", metavar="C", help=f"{', '.join(SORTABLE)} [variant]"
+        "--sort",
+        default="variant",
+        metavar="C",
+        help=f"column to sort by: {', '.join(SORTABLE)} [variant]",
     )
     add_grid(parser)
     add_peers(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse(argv)
     if options.sort not in SORTABLE:
         raise unknown("column to sort by", options.sort, SORTABLE)

@@ -1,4 +1,4 @@
-"""`fog export`: runs as small tables, for version control or beside a paper."""
+"""`fog export`: copy runs as small tables, to commit or publish."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from fog.cli.parser import Parser, pathname
 
 
 def command(argv: Sequence[str]) -> int:
-    """Copy the runs that have ended and say what they weigh."""
+    """Copy the runs that have ended and print their size."""
     parser = Parser(
         "export",
-        "Copy runs without checkpoints, each probe table joined into one file, so that they can\n"
-        "be committed or published. Copies are run directories: every command reads them.\n"
-        "They go into a new or empty folder, or over an earlier export of the same runs.",
+        "Copy ended runs, without checkpoints and with each probe table joined into one file, so\n"
+        "that they can be committed or published. Copies are run directories: every command reads\n"
+        "them. --out is a new or empty folder, or an earlier export of the same runs.",
     )
     parser.add_argument("--runs", type=pathname, default=Path("runs"), help="folder of runs [runs]")
-    parser.add_argument("--out", type=pathname, required=True, help="where the copies go")
+    parser.add_argument("--out", type=pathname, required=True, help="folder for the copies")
     parser.add_argument(
         "--without", nargs="+", default=[], metavar="TABLE", help="probe tables to leave out"
     )
     parser.add_argument(
         "--rounded",
         action="store_true",
-        help="neurons' scores and features to a relative 0.2 %%, train.csv to six digits",
+        help="round neurons' scores and features to a relative 0.2 %%, train.csv to six digits",
     )
     parser.add_argument(
         "--keep-host",
         action="store_true",
-        help="keep the machine's name, absolute paths and the command line as it was",
+        help="keep the machine's name, absolute paths and the full command line",
     )
     options = parser.parse(argv)
-    # Here, because pyarrow takes a second and mistakes in flags should be told before.
+    # Imported here: pyarrow takes a second, and mistakes in flags should be reported before.
     from diagnostics.runs.export import export
 
     try:
@@ -50,7 +50,7 @@ def command(argv: Sequence[str]) -> int:
     for path, reason in done.left_out.items():
         _say(f"left out, {reason}: {path}")
     for line in done.damaged:
-        _say(f"not whole, {line}")
+        _say(f"incomplete, {line}")
     _say(f"{len(done.runs)} runs, {done.nbytes / 1e6:.1f} MB, in {options.out}")
     return 0 if done.runs and not done.damaged and not done.unreadable else 1
 

@@ -1,4 +1,4 @@
-"""`fog figures`: every figure and table from run directories, by papermill."""
+"""`fog figures`: draw every figure and table from run directories, with papermill."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def command(argv: Sequence[str]) -> int:
     if needing and not has_runs:
         raise _no_runs(options.runs, needing, notebooks)
     for notebook in notebooks:
-        # Absolute, because a notebook's kernel need not work in this directory.
+        # Absolute, because a notebook's kernel may run in another directory.
         if "runs" in notebook.parameters and has_runs:
             values[notebook.name]["runs"] = str(options.runs.absolute())
         if "peers" in notebook.parameters and options.peers is not None:
@@ -66,7 +66,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser("figures", "Run the notebooks and keep their figures and executed copies.")
     parser.add_argument("--runs", type=pathname, default=Path("runs"), help="folder of runs [runs]")
     parser.add_argument(
-        "--out", type=pathname, default=Path("figures"), help="figures go here [figures]"
+        "--out", type=pathname, default=Path("figures"), help="folder for the figures [figures]"
     )
     parser.add_argument(
         "--only",
@@ -74,7 +74,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         action="extend",
         default=[],
         metavar="NAME",
-        help="notebooks to run: names, or paths of your own [all]",
+        help="notebooks to run: names, or paths to your own [all]",
     )
     parser.add_argument(
         "-p",
@@ -91,7 +91,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _check_peers(peers: Path, chosen: Sequence[Notebook]) -> None:
-    """Tell mistakes before the first notebook runs."""
+    """Report mistakes before the first notebook runs."""
     if not any("peers" in notebook.parameters for notebook in chosen):
         names = ", ".join(notebook.name for notebook in chosen)
         raise AnalysisError(f"--peers: {names} draws no published curves; main_results does")

@@ -1,4 +1,4 @@
-"""`fog import`: published curves of other methods, into tables that stand beside our runs."""
+"""`fog import`: import published curves of other methods, to set beside our runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def command(argv: Sequence[str]) -> int:
         "Read the result files that other projects publish and write them as tidy tables, one per\n"
         "method, with source, commit and licence of each in peers.json. `--peers` of compare,\n"
         "figures, report and claims then sets them beside our runs, and `diagnostics.load` reads\n"
-        "them. docs/peers.md says which repositories are known and how to get them. The tables\n"
-        "are their authors': keep their licences with them if you pass them on.",
+        "them. docs/peers.md lists the supported repositories and how to get them. The tables\n"
+        "belong to their authors: if you pass them on, keep their licences with them.",
     )
     parser.add_argument(
         "--from",
@@ -31,10 +31,10 @@ def command(argv: Sequence[str]) -> int:
         help="checkouts of the official repositories, or folders of tidy tables",
     )
     parser.add_argument(
-        "--out", type=pathname, default=Path("peers"), help="folder of the tables [peers]"
+        "--out", type=pathname, default=Path("peers"), help="folder for the tables [peers]"
     )
     options = parser.parse(argv)
-    # Here, because pandas takes a second and mistakes in flags should be told before.
+    # Imported here: pandas takes a second, and mistakes in flags should be reported before.
     from diagnostics.peers.importing import import_peers
 
     try:

@@ -29,12 +29,12 @@ def loaded(
     *,
     few: bool = False,
 ) -> Iterator[Runs]:
-    """The runs below some folders, without warnings: the command tells `runs.problems` itself.
+    """The runs below some folders, without warnings: the command prints `runs.problems` itself.
 
     Args:
         folders: where they are.
-        grid: of the evaluations among which best scores choose; None takes 25k, or with `peers`
-            the coarsest of theirs.
+        grid: grid of evaluations for best scores; None takes 25k, or with `peers` the coarsest of
+            theirs.
         peers: a folder of published curves to set beside them, on the same tasks.
         few: only the main ones of the published methods.
 
@@ -51,7 +51,7 @@ def loaded(
 
 
 def published(folder: Path) -> Peers:
-    """The published curves of a folder; what had to be left out of them is told.
+    """The published curves of a folder; prints what had to be left out.
 
     Raises:
         AnalysisError: as `load_peers`.
@@ -81,7 +81,7 @@ def add_grid(parser: argparse.ArgumentParser) -> None:
         "--grid",
         default=None,
         metavar="G",
-        help="evaluations among which the best is looked for: every so many steps at scale 1, "
+        help="grid on which to look for the best evaluation: an interval in steps at scale 1, "
         "or all [25k; with --peers the coarsest of theirs]",
     )
 
@@ -92,7 +92,7 @@ def add_peers(parser: argparse.ArgumentParser) -> None:
         "--peers",
         type=pathname,
         metavar="DIR",
-        help="published curves to set beside them, a folder that `fog import` wrote",
+        help="published curves to set beside the runs: a folder written by `fog import`",
     )
 
 

@@ -1,4 +1,4 @@
-"""`fog power`: how many seeds would decide a claim, from the spread of runs at hand."""
+"""`fog power`: estimate how many seeds would decide a claim."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fog.cli.table import render
 _HEADER = ("task", "variants", "measured", "effect", "now", "Welch", "bootstrap", "paired")
 _NOTES = (
     f"Seeds of each variant for {TARGET:.0%} power: the chance that the whole 95 % interval is on\n"
-    "the effect's side. effect: the difference of these runs, and half of it (or --effect).\n"
-    "Ratios stand as natural logarithms. now: seeds at hand. bootstrap: seeds drawn from these\n"
-    "runs instead of a normal law. paired: if all variants share their seeds. >: more than that."
+    "the effect's side. effect: the difference seen in these runs, and half of it (or --effect).\n"
+    "Ratios are natural logarithms. now: seeds there are. bootstrap: seeds drawn from these\n"
+    "runs, not a normal distribution. paired: if all variants share their seeds. >: more than that."
 )
 
 
@@ -43,8 +43,8 @@ def command(argv: Sequence[str]) -> int:
         ]
     if not rows:
         raise AnalysisError(
-            f"no ended runs in {', '.join(map(str, options.runs))} have two seeds of what the "
-            "claim compares"
+            f"no ended runs in {', '.join(map(str, options.runs))} have two seeds of the "
+            "variants that the claim compares"
         )
     if options.json:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n")
@@ -57,20 +57,24 @@ def command(argv: Sequence[str]) -> int:
 def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "power",
-        "How many seeds would decide a claim: from the spread of the runs at hand, for the effect\n"
-        "they show, for half of it, or for an effect of your own.",
+        "Estimate how many seeds would decide a claim, from the spread of existing runs: for the\n"
+        "effect they show, for half of it, or for an effect you give.",
     )
     parser.add_argument(
         "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
-    parser.add_argument("--claim", metavar="NAME", help="one claim of `fog claims` [all]")
+    parser.add_argument(
+        "--claim",
+        metavar="NAME",
+        help="a claim of `fog claims`; the start of its name is enough [all]",
+    )
     parser.add_argument(
         "--effect",
         type=float,
         metavar="X",
-        help="a difference to look for, in the units of the measure",
+        help="effect to detect, in the units of the measure",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse(argv)
 
 

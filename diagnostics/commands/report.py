@@ -1,4 +1,4 @@
-"""`fog report`: all runs on one self-contained HTML page."""
+"""`fog report`: show all runs on one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def command(argv: Sequence[str]) -> int:
         "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
     parser.add_argument(
-        "--out", type=pathname, default=Path("report.html"), help="the page [report.html]"
+        "--out", type=pathname, default=Path("report.html"), help="file to write [report.html]"
     )
     parser.add_argument(
         "--notebooks",
         type=pathname,
         metavar="DIR",
-        help="folder of executed notebooks, as `fog figures` leaves it [figures, if it exists]",
+        help="folder of notebooks executed by `fog figures` [figures, if it exists]",
     )
     add_grid(parser)
     add_peers(parser)
@@ -38,7 +38,7 @@ def command(argv: Sequence[str]) -> int:
         raise AnalysisError(f"{options.out} is a folder: give a file, such as --out report.html")
     if options.notebooks is not None and not options.notebooks.is_dir():
         raise AnalysisError(f"no folder {options.notebooks}: run `fog figures` first")
-    # Here, because pandas and matplotlib take seconds and mistakes should be told before.
+    # Imported here: pandas and matplotlib take seconds, and mistakes should be reported before.
     from diagnostics.report.html import write
 
     source = ", ".join(map(str, options.runs))

@@ -1,7 +1,7 @@
-"""`fog reproduce`: the motivating example in miniature, from training to figures, in one command.
+"""`fog reproduce`: train the motivating example in miniature and draw its figures.
 
-Runs are those of a sweep on this machine: finished ones are skipped and interrupted ones resumed,
-so the same command always goes on where the last one stopped.
+The runs form a sweep on this machine: finished ones are skipped and interrupted ones resumed, so
+the same command always continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "reproduce",
         "Train the five variants of the motivating example in miniature with all probes on, then\n"
-        "run the notebooks and write the report. The same command resumes what was interrupted.",
+        "run the notebooks and write the report. Run the same command again to resume.",
     )
     parser.add_argument("--task", default="cartpole-swingup", help="task [cartpole-swingup]")
     parser.add_argument("--seeds", type=integer, default=2, metavar="N", help="seeds [2]")
@@ -76,7 +76,7 @@ def _train(jobs: list[Job], at_once: int) -> int:
     outcome = Sweep(jobs, LocalEngine(at_once), view()).run()
     _say(summary(outcome))
     if outcome.exit_code:
-        _say("Not all runs have finished; the same command goes on with them")
+        _say("Not all runs have finished; run the same command again to continue")
     return outcome.exit_code
 
 
@@ -91,7 +91,7 @@ def _draw(runs: Path, figures: Path) -> int:
     codes = [subprocess.run(python("-m", "fog", *step)).returncode for step in steps]
     _say(f"\nRuns:    {runs.resolve()}")
     _say(f"Figures: {figures.resolve()}")
-    _say(f"Claims:  fog claims --runs {runs}  says what these runs show of the paper's claims")
+    _say(f"Claims:  fog claims --runs {runs}  judges the paper's claims from these runs")
     _say(f"Open:    {page.resolve().as_uri()}")
     return max(codes)
 

@@ -13,10 +13,10 @@ from diagnostics.paper.names import ordered
 def mean_curves(table: pd.DataFrame, value: str, *, seed: int = 0) -> pd.DataFrame:
     """Mean over seeds and a 95 % percentile bootstrap interval, for every task and label.
 
-    Seeds are resampled whole: one resampling serves all steps of a curve, so a band is as smooth as
+    Whole seeds are resampled: one resampling covers all steps of a curve, so a band is as smooth as
     the curves in it. At a step that some seeds have not reached, the others are averaged, and
-    `seeds` tells how many they are. With one seed the interval is NaN, because nothing is known
-    about its width.
+    `seeds` counts them. With one seed the interval is NaN, because nothing is known about its
+    width.
 
     Args:
         table: One row per run and step, with columns `task`, `label`, `run`, `env_step`.

@@ -1,8 +1,8 @@
-"""t-SNE of critic features with recorded parameters, and numbers that say what a picture cannot.
+"""t-SNE of critic features with recorded parameters, and numbers that a plot cannot show.
 
-t-SNE shows clusters in noise too, so pictures come with two numbers. Trustworthiness says whether
-neighbours in the picture are neighbours in feature space. The silhouette of k-means clusters, found
-and measured in feature space and not in the picture, says whether there are clusters.
+t-SNE shows clusters even in noise, so plots come with two numbers. Trustworthiness measures whether
+neighbours in the plot are neighbours in feature space. The silhouette of k-means clusters, found
+and measured in feature space and not in the plot, measures whether there are clusters.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Embedding:
     silhouette: float
     """Of the clusters in feature space: 1 is well separated, 0 is no clusters."""
     silhouette_in_plane: float
-    """Of the same clusters in the picture: what the eye sees."""
+    """Of the same clusters in the plot: what the eye sees."""
     trustworthiness: float
-    """1: all neighbours in the picture are neighbours in feature space."""
+    """1: all neighbours in the plot are neighbours in feature space."""
     kl_divergence: float
     variance_kept: float
     """Share of the variance in the principal components that t-SNE saw."""
@@ -108,7 +108,7 @@ def embed(features: ArrayLike, settings: Settings | None = None) -> Embedding:
 
 
 def separation(features: ArrayLike, settings: Settings | None = None) -> float:
-    """`Embedding.silhouette` without the picture: how well features fall into clusters.
+    """`Embedding.silhouette` without the plot: how well features separate into clusters.
 
     Raises:
         ValueError: as `embed`.

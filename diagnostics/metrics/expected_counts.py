@@ -1,4 +1,4 @@
-"""Exact expectation and variance of sample counts, for the history of draws that really happened.
+"""Exact expectation and variance of sample counts, given the draws actually made.
 
 If D(t) transitions are drawn, independently and with replacement, while t transitions have been
 added, transition i (from 0) is one of them with probability p_i(t) = w(t - 1 - i) / S(t), where
@@ -10,7 +10,8 @@ weights of all min(t, capacity) stored ages, and w = 0 once the transition is ev
 
 Both follow from one sum, A_i = sum_{t > i} c(t) max(floor, r^(t-1-i)), which takes O(t) operations:
 the geometric part is a first-order recursion from the newest transition to the oldest, the floor a
-difference of cumulative sums. Uniform replay is epsilon = 0.
+difference of cumulative sums. Uniform replay is epsilon = 0. For sample weight decay, whose weight
+is linear in the age, the sums are correlations of the draws with the weights.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from math import ceil, log
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
+from scipy.signal import fftconvolve, lfilter
 
 from fog.replay.decay import DecayLaw
+from fog.replay.linear_decay import LinearLaw
 
 FloatArray = NDArray[np.float64]
 
@@ -49,6 +51,35 @@ def count_moments(
     expected = _aged_sum(drawn / mass, 1.0 - epsilon, tau, limit)
     squared = _aged_sum(drawn / mass**2, (1.0 - epsilon) ** 2, tau**2, limit)
     return expected, np.maximum(expected - squared, 0.0)
+
+
+def linear_count_moments(
+    draws: ArrayLike, horizon: int, floor: float, capacity: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The same for sample weight decay, w(a) = max(floor, 1 - a / horizon).
+
+    Args:
+        draws: entry t - 1 is the number of transitions drawn while t had been added.
+        horizon: age at which the weight would be 0.
+        floor: minimal weight.
+        capacity: transitions kept; None keeps all.
+    """
+    drawn = np.asarray(draws, dtype=np.float64)
+    limit = len(drawn) if capacity is None else min(capacity, len(drawn))
+    if limit == 0:
+        return np.zeros(0), np.zeros(0)
+    weight = LinearLaw(horizon, floor).weights(np.arange(limit))
+    mass = np.cumsum(weight)[np.minimum(np.arange(len(drawn)), limit - 1)]
+    expected = _correlation(drawn / mass, weight)
+    squared = _correlation(drawn / mass**2, weight**2)
+    return expected, np.maximum(expected - squared, 0.0)
+
+
+def _correlation(c: FloatArray, weight: FloatArray) -> FloatArray:
+    """A_i = sum over ages a of c[i + a] weight[a]; `c` is 0 beyond its end."""
+    whole = fftconvolve(c, weight[::-1])[len(weight) - 1 :]
+    # No transition can be drawn a negative number of times, but for the rounding of the transform.
+    return np.asarray(np.maximum(whole, 0.0))
 
 
 def _aged_sum(c: FloatArray, ratio: float, floor: float, limit: int) -> FloatArray:

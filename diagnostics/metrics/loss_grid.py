@@ -40,7 +40,7 @@ class LossGrid:
 
     @property
     def column_edges(self) -> NDArray[np.float64]:
-        """Edges for drawing: a measurement closes the stretch of training since the last one."""
+        """Edges for drawing: a measurement covers the stretch of training since the last one."""
         widths = np.diff(self.steps, prepend=0)
         width = float(np.median(widths[1:])) if len(widths) > 1 else float(self.steps[0])
         first = max(0.0, float(self.steps[0]) - width)

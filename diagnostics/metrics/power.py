@@ -1,10 +1,11 @@
-"""How many seeds would decide a contrast: power of the test that `fog claims` judges by.
+"""How many seeds would decide a contrast: power of the test behind `fog claims`.
 
-A contrast is decided if its 95 % interval over seeds leaves zero out. Its power at an effect is the
-chance that the whole interval lies on the effect's side. Two ways to compute it: by the noncentral
-t distribution, with Welch's degrees of freedom and the spread of the runs at hand; and by drawing
-seeds anew from these runs, moved to the effect, which keeps the shape of their distribution. Where
-both variants have the same seeds, and so the same warm-up, the paired test is given too.
+A contrast is decided if its 95 % interval over seeds excludes zero. Its power at an effect is the
+chance that the whole interval lies on the effect's side. It is computed in two ways: from the
+noncentral t distribution, with Welch's degrees of freedom and the spread of the given runs; and by
+resampling seeds from these runs, shifted to the effect, which keeps the shape of their
+distribution. If both variants have the same seeds, and so the same warm-up, the paired test is
+given too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from diagnostics.metrics.statistics import CONFIDENCE
 Floats = NDArray[np.float64]
 
 TARGET = 0.8
-"""The power that is asked for."""
+"""The target power."""
 MOST_SEEDS = 1000
 _RESAMPLES = 4000
 
@@ -62,9 +63,9 @@ def bootstrap_power(
     rng: np.random.Generator,
     resamples: int = _RESAMPLES,
 ) -> float:
-    """The same chance, with seeds drawn from the runs at hand instead of from a normal law.
+    """The same chance, with seeds resampled from the given runs instead of a normal distribution.
 
-    Drawing n of n runs understates their variance by (n - 1) / n, which is put right here.
+    Drawing n of n runs understates their variance by (n - 1) / n, which is corrected here.
     """
     if seeds < 2 or min(map(len, samples)) < 2:
         return 0.0
@@ -96,10 +97,10 @@ def seeds_needed(
 
     Args:
         effect: the true difference, in the units of the samples.
-        samples: numbers of the runs at hand, one array per variant; for `paired` in the order of
+        samples: numbers of the given runs, one array per variant; for `paired` in the order of
             their common seeds.
         paired: whether entry i of both samples comes from the same seed.
-        target: the power asked for.
+        target: the power to reach.
         seed: of the bootstrap.
     """
     if min(map(len, samples)) < 2 or not np.isfinite(effect) or effect == 0:

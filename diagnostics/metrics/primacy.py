@@ -1,4 +1,4 @@
-"""A primacy-bias index: one number per heatmap column, so that variants are ranked, not eyed.
+"""A primacy-bias index: one number per heatmap column, so that variants can be ranked.
 
 A column of the critic-loss heatmap holds the loss L_j of each insertion window j at one moment. Of
 the K complete windows stored then, the index compares the newest with the oldest half:
@@ -6,8 +6,8 @@ the K complete windows stored then, the index compares the newest with the oldes
     index = ln( L_{K-1} / mean of L_0 .. L_{h-1} ),    h = max(1, floor(K / 2)),
 
 the mean weighted by the number of transitions. It is 0 if the newest experience is fitted as well
-as the oldest, positive if it is fitted worse (the picture the paper calls primacy bias), negative
-if old experience has been forgotten. A factor common to all windows cancels. Take for L the column
+as the oldest, positive if it is fitted worse (what the paper calls primacy bias), negative if old
+experience has been forgotten. A factor common to all windows cancels. Take for L the column
 `scaled` of the table, the loss divided by the variance of the window's own targets: the raw loss of
 windows with larger returns is larger at equal accuracy.
 
@@ -43,8 +43,8 @@ def column_index(loss: ArrayLike, count: ArrayLike, complete: ArrayLike | None =
     Args:
         loss: mean loss of each stored window, oldest first.
         count: stored transitions of each window.
-        complete: which windows are complete; None says all are. A window that is still filling or
-            has begun to be evicted holds too few transitions to stand for its time.
+        complete: which windows are complete; None means all. A window that is still filling, or
+            already being evicted, holds too few transitions to represent its time.
 
     Returns:
         The index; NaN with fewer than two complete windows, or if a loss is not positive.

@@ -1,15 +1,15 @@
 """How a run becomes a number: the scoring rules and normalisations of the paper and of the field.
 
 Two rules. *Final* is the mean score of the last evaluation. *Best* is the paper's: the largest
-mean score of an evaluation strictly before T environment steps, per seed. The paper does not say
-so, but it reproduces its baselines' cells from their public logs, and no other rule does. It
+mean score of an evaluation strictly before T environment steps, per seed. The paper does not state
+it, but this rule reproduces its baselines' cells from their public logs, and no other rule does. It
 flatters noisy runs and those evaluated often: a maximum over five times as many evaluations is
 higher by 0.6 to 0.7 standard deviations of the evaluation noise. So tables here show both rules,
 and *best* chooses among the evaluations on a grid of 25k steps (times the run's scale), the
 interval of the paper's authors, however often a run was evaluated. Every table names its grid.
 
 Two normalisations. The paper divides by the best single run of the task over all methods and
-seeds, so that one better run lowers everybody else. The fixed one divides by a constant of the
+seeds, so that one better run lowers all others. The fixed one divides by a constant of the
 suite (`Runs.runs["normaliser"]`): 1000 on DMC, 1 on Meta-World, the success bar on HumanoidBench,
 the best printed mean on MuJoCo.
 """
@@ -45,7 +45,7 @@ class Grid:
         """The grid of a name such as `25k`, `5000` or `all`.
 
         Raises:
-            AnalysisError: it is no such name.
+            AnalysisError: the name is unknown.
         """
         if name == "all":
             return cls(None)

@@ -102,12 +102,12 @@ def bootstrap(
 ) -> tuple[Floats, Floats, Floats]:
     """A statistic and its stratified-bootstrap percentile interval.
 
-    Runs are drawn with replacement within each task, never across tasks, because tasks are chosen
-    and seeds are chance.
+    Runs are drawn with replacement within each task, never across tasks, because tasks are fixed
+    and seeds are random.
 
     Args:
         aggregate: a function of this module, or any that reduces the last two axes.
-        scores: shape (runs, tasks); or a tuple of such arrays, each resampled by itself and passed
+        scores: shape (runs, tasks); or a tuple of such arrays, each resampled separately and passed
             to `aggregate` as a further argument (`probability_of_improvement`).
         rng: makes the interval reproducible.
         resamples: bootstrap samples.
@@ -167,7 +167,7 @@ def _most_runs(scores: Floats) -> int:
 
 
 def _resampled(scores: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """`count` copies, each with every task's runs drawn anew from the runs it has."""
+    """`count` copies, each with every task's runs resampled from that task's runs."""
     # Stable, so that complete tasks keep their order and NaN moves behind the runs.
     order = np.argsort(np.isnan(scores), axis=0, kind="stable")
     packed = np.take_along_axis(scores, order, axis=0)

@@ -14,10 +14,10 @@ from functools import cache
 from importlib.resources import files
 
 PREFIX = "peer:"
-"""Before a method's name where it stands in the place of a variant: both may be called `sac`."""
+"""Prefix of a method's name in a variant column: both may be called `sac`."""
 
 MAIN = ("tdmpc2", "simba-utd2", "bro-utd2", "bro-utd10", "simbav2-utd2", "xqc")
-"""Drawn unless others are asked for: the paper's opponents, then those published after them."""
+"""Drawn by default: the paper's baselines, then those published after them."""
 
 MUJOCO_REPEAT = 1
 """Action repeat of every published method on MuJoCo."""

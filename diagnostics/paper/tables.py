@@ -81,9 +81,9 @@ def printed_normalised() -> pd.DataFrame:
 
 
 def best_run_bounds() -> pd.DataFrame:
-    """The best single run of each task over all four algorithms, as far as it can be known.
+    """Bounds on the best single run of each task over all four algorithms.
 
-    Of three seeds only mean m and population deviation s are printed. Their maximum then lies
+    Only the mean m and population deviation s of three seeds are printed. Their maximum then lies
     between m + s / sqrt(2) (two equal above, one below) and m + s * sqrt(2) (one above, two equal
     below). Meta-World is divided by 1, the largest success rate there is.
 

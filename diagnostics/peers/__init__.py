@@ -1,5 +1,5 @@
-"""Curves that others published: read, kept in one tidy form, and set beside this project's runs.
+"""Published curves of other methods: read, kept in one tidy format, set beside this project's runs.
 
-The files are the peers' and are not part of this project. `fog import` reads them from a checkout
-of the repository that holds them; docs/peers.md says where each comes from.
+The files belong to their authors and are not part of this project. `fog import` reads them from a
+checkout of the repository that holds them; docs/peers.md says where each comes from.
 """

@@ -1,4 +1,4 @@
-"""Which files of which repository hold the curves of which method, and how a checkout is known."""
+"""Which files of each repository hold each method's curves, and how to recognise a checkout."""
 
 from __future__ import annotations
 
@@ -106,15 +106,15 @@ REPOSITORIES = (
 
 
 def detect(checkout: Path) -> Repository | None:
-    """The repository of which a folder is a checkout: the one with most of its files there.
+    """The repository that a folder is a checkout of: the one with most of its files there.
 
     None if the folder holds tidy tables instead.
 
     Raises:
-        AnalysisError: it is neither.
+        AnalysisError: the folder is neither.
     """
     if not checkout.is_dir():
-        what = "is no folder" if checkout.exists() else "does not exist"
+        what = "is not a folder" if checkout.exists() else "does not exist"
         raise AnalysisError(f"cannot import: {checkout} {what}")
     best = _most(checkout)
     if best is not None:
@@ -125,9 +125,9 @@ def detect(checkout: Path) -> Repository | None:
         raise AnalysisError(f"{checkout} is a git directory without files: `git clone` it first")
     for parent in checkout.absolute().parents[:2]:
         if _most(parent) is not None:
-            raise AnalysisError(f"{checkout} is a part of a checkout: give --from {parent}")
+            raise AnalysisError(f"{checkout} is part of a checkout: give --from {parent}")
     known = ", ".join(f"{at.name} ({at.feeds[0].file})" for at in REPOSITORIES)
-    raise AnalysisError(f"{checkout} holds no published results that are known: {known}")
+    raise AnalysisError(f"{checkout} holds no published results in a known format: {known}")
 
 
 def _most(folder: Path) -> Repository | None:

@@ -1,4 +1,4 @@
-"""The official result files, each format read into the rows of the tidy form.
+"""Readers of the official result files, one per format, into rows of the tidy format.
 
 - `read_long`: one CSV for many tasks, `exp_name, env_name, seed, metric, env_step, value`
   (SimBa, SimBaV2, XQC).
@@ -106,7 +106,7 @@ def read_arrays(archive: Path, folder: str) -> Found:
     """One folder of a zip of arrays.
 
     Raises:
-        AnalysisError: it is no zip, or an array is not one of evaluations by seeds.
+        AnalysisError: the file is not a zip, or an array does not have shape (evaluations, seeds).
     """
     tidy.refuse_pointer(archive)
     parts, outside = [], []
@@ -197,8 +197,8 @@ def _csv(path: Path, wanted: set[str]) -> pd.DataFrame:
 def _rows(table: pd.DataFrame, path: Path) -> Found:
     """The tidy columns, each run once.
 
-    Some files hold a run several times, also under the label of another seed. Copies are left out;
-    of two different values of one run at one step the first is kept, and told.
+    Some files hold a run several times, even under the label of another seed. Copies are left out;
+    of two different values of one run at one step the first is kept, and reported.
     """
     rows = table[["task", "seed", "env_step", "value", "metric"]].dropna()
     try:
@@ -219,9 +219,7 @@ def _rows(table: pd.DataFrame, path: Path) -> Found:
             kept.append(run)
     found = pd.concat(kept, ignore_index=True)
     twice = found.duplicated(key)
-    notes = [
-        f"{path}: {int(twice.sum())} evaluations are there twice with two values, the first kept"
-    ]
+    notes = [f"{path}: {int(twice.sum())} evaluations appear twice with two values, the first kept"]
     return Found(found[~twice].reset_index(drop=True), [], notes if twice.any() else [])
 
 

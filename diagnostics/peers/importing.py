@@ -134,10 +134,10 @@ def _tidy(folder: Path) -> list[Taken]:
 
 
 def _earlier(out: Path) -> list[Taken]:
-    """What lies in `out` from an import before this one.
+    """What an earlier import left in `out`.
 
     Raises:
-        AnalysisError: something else lies there.
+        AnalysisError: `out` holds something else.
     """
     if out.exists() and not out.is_dir():
         raise AnalysisError(f"{out} is a file: give a folder, such as --out peers")
@@ -153,7 +153,7 @@ def _earlier(out: Path) -> list[Taken]:
 
 
 def _added(taken: list[Taken], new: Taken) -> list[Taken]:
-    """All parts, with each task of a method once: from the same file anew, else by rank."""
+    """All parts, each task of a method once: replaced from the same file, otherwise by rank."""
     kept = []
     rows = new.rows
     for part in taken:

@@ -125,11 +125,11 @@ def load_peers(folder: str | Path) -> Peers:
     """The tidy tables of a folder.
 
     Raises:
-        AnalysisError: there is no such folder, it holds no such table, or one is damaged.
+        AnalysisError: the folder does not exist, holds no tidy table, or a table is damaged.
     """
     home = Path(folder)
     if not home.is_dir():
-        what = "is no folder" if home.exists() else "does not exist"
+        what = "is not a folder" if home.exists() else "does not exist"
         raise AnalysisError(f"cannot load peers: {home} {what}; {_NONE}")
     paths = tidy.tables(home)
     if not paths:
@@ -160,7 +160,7 @@ def load_peers(folder: str | Path) -> Peers:
 def _unmixed(curves: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The curves without tasks in which one seed has two values at a step.
 
-    They are curves of two runs, which cannot be told apart any more.
+    They are curves of two runs, which can no longer be told apart.
     """
     twice = curves.duplicated(tidy.KEY)
     if not twice.any():

@@ -56,7 +56,7 @@ def spacing(peers: Peers) -> pd.Series:
 
 
 def common_grid(peers: Peers) -> Grid:
-    """The coarsest grid of the methods and tasks at hand."""
+    """The coarsest grid of these methods and tasks."""
     found = spacing(peers)
     return Grid(int(found.max()) if len(found) else UNIT)
 

@@ -1,4 +1,4 @@
-"""The tidy form of published curves: one CSV for each method, one row for each evaluation.
+"""The tidy format of published curves: one CSV for each method, one row for each evaluation.
 
 Columns: `method, task, seed, env_step, value, metric`. `task` is a name of `fog/data/tasks.csv`.
 `env_step` counts frames, the raw steps of the simulator: a method with action repeat 2 made half as
@@ -6,7 +6,7 @@ many decisions. `metric` is `return`, or `success` (share of episodes) on Meta-W
 source's label, or the column where the source is an array. Values are as published: not smoothed,
 not averaged.
 
-Beside the tables `peers.json` tells their version and where each task of each method comes from.
+`peers.json` beside the tables gives their version and the source of each task of each method.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEY = ["method", "task", "seed", "env_step"]
 PROVENANCE = "peers.json"
 VERSION = 1
 OTHERS = ("summary.csv",)
-"""Tables that may lie beside the tidy ones and are no such table."""
+"""Other tables that may lie beside the tidy ones."""
 
 _TYPES = {
     "method": pyarrow.string(),
@@ -70,16 +70,16 @@ def read(path: Path) -> pd.DataFrame:
     """One tidy table, checked.
 
     Raises:
-        AnalysisError: it is no such table, or names tasks or metrics that do not exist.
+        AnalysisError: it is not a tidy table, or names tasks or metrics that do not exist.
     """
     return check(parse(path), path)
 
 
 def parse(path: Path) -> pd.DataFrame:
-    """One tidy table as it stands in its file.
+    """One tidy table as it is in its file.
 
     Raises:
-        AnalysisError: it is no such table.
+        AnalysisError: it is not a tidy table.
     """
     refuse_pointer(path)
     if not is_tidy(path):
@@ -137,6 +137,7 @@ def provenance(folder: Path) -> dict[str, Any]:
         raise AnalysisError(f"cannot read {path}: import the peers again") from None
     if version != VERSION:
         raise AnalysisError(
-            f"{path} is of version {version}, this program reads {VERSION}: import the peers again"
+            f"{path} has version {version}, but this program reads {VERSION}: "
+            "import the peers again"
         )
     return methods

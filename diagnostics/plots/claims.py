@@ -1,4 +1,4 @@
-"""All contrasts of the paper's claims in one picture: how far each is from zero, and which way."""
+"""All contrasts of the paper's claims in one figure: how far each is from zero, and which way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The colours of all figures. Apart, because tables use their order and not matplotlib."""
+"""The colours of all figures, without matplotlib, because tables use their order too."""
 
 from __future__ import annotations
 

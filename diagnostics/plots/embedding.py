@@ -1,4 +1,4 @@
-"""t-SNE pictures side by side, each with the numbers that say how far to trust it."""
+"""t-SNE plots side by side, each with the numbers that say how far to trust it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tsne_panels(
     title: str,
     remarks: Sequence[str] = (),
 ) -> Plot:
-    """One t-SNE picture per label; colour is the step at which a transition was inserted.
+    """One t-SNE plot per label; colour is the step at which a transition was inserted.
 
     Args:
         embeddings: What `diagnostics.metrics.embedding.embed` returned.

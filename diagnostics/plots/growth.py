@@ -1,4 +1,4 @@
-"""Network expansion, drawn from a network that really grew."""
+"""Network expansion, drawn from the events of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Save a figure so that it can be trusted later: picture, plotted numbers and provenance."""
+"""Save a figure so that it can be trusted later: image, plotted numbers and provenance."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def save_figure(
     Args:
         figure: What to save.
         name: File name without extension.
-        out: Directory; created if need be.
+        out: Directory; created if needed.
         table: The plotted numbers, one row per point.
         parameters: Everything the figure depends on, to be written into the provenance.
 
     Returns:
-        The four paths, the picture first.
+        The four paths, the image first.
     """
     directory = Path(out)
     directory.mkdir(parents=True, exist_ok=True)
@@ -64,13 +64,13 @@ def save_figure(
 
 
 def spell_out(figure: Figure) -> None:
-    """Have text that is no formula drawn as it stands: a task may be called `$x^{$`."""
-    # Labels of ticks get their text when they are asked for, or drawn.
+    """Draw text that is not a formula literally: a task may be called `$x^{$`."""
+    # Tick labels get their text only when they are requested or drawn.
     for axes in figure.axes:
         axes.get_xticklabels()
         axes.get_yticklabels()
     for text in figure.findobj(Text):
-        # matplotlib sets each line by itself.
+        # matplotlib typesets each line separately.
         formulas = [line for line in text.get_text().split("\n") if line.count("$") > 1]
         try:
             for line in formulas:

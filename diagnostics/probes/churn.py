@@ -28,11 +28,11 @@ FloatArray = NDArray[np.float32]
 class Churn(Probe):
     """Mean change of the deterministic action and of Q on a fixed probe batch.
 
-    The batch stays for a window and is then drawn anew, because states of the warm-up say little
-    about an agent that has long left them. Both sides of a comparison always use the same batch.
+    The batch is kept for a window and then redrawn, because states of the warm-up say little about
+    an agent that has long left them. Both sides of a comparison always use the same batch.
 
-    Churn of one update compares the agent with a copy of it after one more update, on a batch of
-    training's size from the probe's own stream, optimisers and all.
+    Churn of one update compares the agent with a copy of it after one more update, with its
+    optimisers, on a batch of the training size from the probe's own stream.
 
     Args:
         batch: transitions in the probe batch.

@@ -46,7 +46,7 @@ def sample(view: View, size: int) -> Transitions:
 
 
 def stored_windows(view: View) -> NDArray[np.int64]:
-    """Insertion windows of which something is stored, oldest first; none if nothing is."""
+    """Insertion windows with stored transitions, oldest first."""
     added, width = view.replay.added, view.facts.window_steps
     return np.arange((added - view.replay.size) // width, -(-added // width))
 

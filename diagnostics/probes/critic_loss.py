@@ -18,7 +18,7 @@ class CriticLoss(Probe):
 
     "Every 100k steps, we measure critic loss over the entire buffer and average the loss every
     100k steps" (caption of the motivating example). Exact, not sampled; the next actions of the
-    targets come from the probe's own stream; unweighted also for prioritised replay.
+    targets come from the probe's own stream; unweighted even for prioritised replay.
 
     Args:
         raw: also store the loss of every single transition, 4 bytes per transition and critic.
@@ -49,7 +49,7 @@ class CriticLoss(Probe):
             windows = ids // width - first
             for critic, loss in found.items():
                 if critic not in sums:
-                    sums[critic] = np.zeros((5, last - first + 1))
+                    sums[critic] = np.zeros((6, last - first + 1))
                     if self._raw:
                         raw[critic] = np.empty(replay.size, np.float32)
                 values = _add(sums[critic], windows, loss)
@@ -63,14 +63,18 @@ class CriticLoss(Probe):
 
 
 def _add(sums: Moments, windows: NDArray[np.int64], loss: Loss) -> NDArray[np.float64]:
-    """Add count, loss, its square, target and its square, in double precision, by window.
+    """Add count, loss, its square, target, its square and the squared error, by window.
+
+    In double precision. The squared error is the loss itself but of critics of a distribution.
 
     Consecutive ids make consecutive windows, so a chunk is a few runs of equal windows.
     """
     values = loss.loss.detach().cpu().numpy().astype(np.float64)
     target = loss.target.detach().cpu().numpy().astype(np.float64)
+    squared = loss.loss if loss.squared_error is None else loss.squared_error
+    error = squared.detach().cpu().numpy().astype(np.float64)
     starts = np.flatnonzero(np.diff(windows, prepend=-1))
-    table = np.stack([np.ones_like(values), values, values**2, target, target**2])
+    table = np.stack([np.ones_like(values), values, values**2, target, target**2, error])
     sums[:, windows[starts]] += np.add.reduceat(table, starts, axis=1)
     return values
 
@@ -78,7 +82,7 @@ def _add(sums: Moments, windows: NDArray[np.int64], loss: Loss) -> NDArray[np.fl
 def _summary(critic: str, moments: Moments, oldest: int, added: int, width: int) -> dict[str, Any]:
     windows = np.arange(oldest // width, oldest // width + moments.shape[1])
     start, end = windows * width, (windows + 1) * width
-    count, (loss, loss2, target, target2) = moments[0], moments[1:] / moments[0]
+    count, (loss, loss2, target, target2, squared) = moments[0], moments[1:] / moments[0]
     variance = np.maximum(target2 - target**2, 0.0)
     scaled = np.divide(loss, variance, out=np.full_like(loss, np.nan), where=variance > 0)
     middle = (np.maximum(start, oldest) + np.minimum(end, added) - 1) / 2
@@ -94,4 +98,5 @@ def _summary(critic: str, moments: Moments, oldest: int, added: int, width: int)
         "target_mean": target,
         "target_variance": variance,
         "scaled": scaled,
+        "squared_error": squared,
     }

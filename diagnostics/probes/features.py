@@ -12,9 +12,9 @@ class Features(Probe):
     """Features, Q and TD error of the online critic's first twin, with age and reward.
 
     The paper shows t-SNE of the critic's features after 0.2M steps (section on network
-    expansion). The default takes that moment and four more. Twins are independent networks of one
-    shape, so one of them shows what there is to see at half the size. The first snapshot at or
-    after a chosen step is taken before a reset or an expansion on that step.
+    expansion). The default takes that step and four more. Twins are independent networks of one
+    shape, so one of them is enough, at half the size. The first snapshot at or after a chosen step
+    is taken before a reset or an expansion on that step.
 
     Args:
         size: transitions per snapshot, drawn uniformly from the buffer.

@@ -33,7 +33,7 @@ class Interference(Probe):
 
     Two Gram matrices at the end of each window: of the mean gradients of the insertion windows, and
     of the gradients of single transitions spread evenly over age. Only the matrices are kept, and
-    gradients are computed anew rather than held, so memory stays bounded however wide the critic.
+    gradients are recomputed rather than held, so memory stays bounded however wide the critic.
 
     Args:
         batch: transitions of each insertion window that its mean gradient is taken over.
@@ -175,7 +175,7 @@ def _held(params: Mapping[str, Tensor]) -> int:
 
 
 def _gram(count: int, gradients: Callable[[int, int], Gradients], held: int) -> Array:
-    """Inner products of `count` gradients, of which at most two times `held` exist at a time."""
+    """Inner products of `count` gradients, holding at most two times `held` of them at a time."""
     products = np.empty((count, count))
     for start in range(0, count, held):
         rows = slice(start, min(start + held, count))

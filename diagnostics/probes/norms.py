@@ -27,9 +27,9 @@ _BIRTH = "birth/"
 class Norms(Probe):
     """Euclidean norms; the twins of a critic count as one network.
 
-    By layer also what one update changes, and how far parameters are from where they were born:
-    at the start, at a reset, and at the expansion that added them. What one update changes comes
-    from a copy of the agent, see `fog.events.ObservedAgent.updated`.
+    Also, by layer, what one update changes, and the distance of parameters from their initial
+    values: at the start, at a reset, or at the expansion that added them. What one update changes
+    is measured on a copy of the agent, see `fog.events.ObservedAgent.updated`.
 
     Args:
         batch: transitions over which the loss of the gradient, and feature norms, are averaged.
@@ -53,11 +53,11 @@ class Norms(Probe):
         return ProbeCost(times * flops, 2 * times, numbers, 4 * run.parameters + 300 * run.tensors)
 
     def on_start(self, view: View) -> None:
-        """Remember where parameters start, unless a checkpoint has told."""
+        """Remember the initial parameters, unless a checkpoint restored them."""
         self._remember(view)
 
     def on_change(self, view: View, event: Change) -> None:
-        """After a reset everything is born anew; after an expansion only what it added."""
+        """After a reset all initial values are new; after an expansion only those it added."""
         if event.phase == "before":
             return
         if event.kind == "reset":
@@ -136,7 +136,7 @@ class Norms(Probe):
                 self._born[key] = born[key] if old else view.env_step
 
     def state(self) -> dict[str, Any]:
-        """When to measure next, and every parameter as it was born."""
+        """When to measure next, and the initial value of every parameter."""
         births = {_BIRTH + key: array for key, array in self._births.items()}
         return {"next": self._cadence.next, "born": self._born, **births}
 

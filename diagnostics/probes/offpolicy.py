@@ -33,7 +33,7 @@ class OffPolicy(Probe):
         return ProbeCost(2 * rows * run.policy_flops, len(run.windows))
 
     def on_start(self, view: View) -> None:
-        """Refuse an agent of which only the critic is known, before anything is trained."""
+        """Refuse an agent without a known policy, before anything is trained."""
         if "actor" not in view.agent.networks:
             raise ValueError("it needs the policy: attach with one, or leave this probe out")
 

@@ -1,4 +1,4 @@
-"""Overestimation: Q along evaluation episodes minus the return that really followed."""
+"""Overestimation: Q along evaluation episodes minus the return that followed."""
 
 from __future__ import annotations
 

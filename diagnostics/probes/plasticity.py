@@ -19,8 +19,8 @@ class Plasticity(Probe):
 
     Each member's output is standardised by its own mean m and standard deviation s on the batch
     before the fit, and regressed on targets y ~ N(0, 1): loss = mean (((Q - m) / s) - y)^2, so it
-    starts near 2 whatever the size of Q. The copy has an optimiser of its own (Adam, full batch);
-    nothing of the agent is touched.
+    starts near 2 whatever the size of Q. The copy has its own optimiser (Adam, full batch); the
+    agent is not touched.
 
     Args:
         batch: transitions with random targets.

@@ -1,4 +1,4 @@
-"""How often every transition has been drawn, beside what its sampler's law predicts."""
+"""How often every transition has been drawn, and what its sampler's law predicts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics.metrics.expected_counts import count_moments, goodness_of_fit
+from diagnostics.metrics.expected_counts import (
+    FloatArray,
+    count_moments,
+    goodness_of_fit,
+    linear_count_moments,
+)
 from diagnostics.probes.common import record
-from fog.events import Outline, Probe, ProbeCost, Update, View
-
-_KNOWN = ("uniform", "decay")
+from fog.events import Facts, Outline, Probe, ProbeCost, Update, View
 
 _COUNT_BYTES = 2.0
 """Of one transition's draw count after compression."""
@@ -20,8 +23,8 @@ _COUNT_BYTES = 2.0
 class SampleCounts(Probe):
     """Snapshots of the replay's exact counts at the end of each window.
 
-    The expectation is exact for `uniform` and `decay`: it uses the draws that were really made
-    after each addition (warm-up and replay ratio included), see
+    The expectation is exact for `uniform`, `decay` and `swd`: it uses the draws that were really
+    made after each addition (warm-up and replay ratio included), see
     `diagnostics.metrics.expected_counts`. It is left open for other samplers, whose law is itself
     random: that of `per` follows the losses, that of `cuer` its own past draws.
 
@@ -62,9 +65,9 @@ class SampleCounts(Probe):
         expected = variance = np.full(added, np.nan)
         chi_square = z = np.nan
         # A probe that joined late has not seen every draw, and then knows no expectation.
-        if facts.sampler in _KNOWN and history.sum() == draws:
-            epsilon = facts.epsilon if facts.sampler == "decay" else 0.0
-            expected, variance = count_moments(history, epsilon, facts.tau, facts.capacity)
+        moments = _moments(facts, history) if history.sum() == draws else None
+        if moments is not None:
+            expected, variance = moments
             chi_square, z = goodness_of_fit(counts, expected, variance)
         edges = np.linspace(0, added, min(self._bins, added) + 1).astype(np.int64)
         record(
@@ -99,3 +102,14 @@ class SampleCounts(Probe):
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore the history of draws."""
         self._draws = state["draws"]
+
+
+def _moments(facts: Facts, history: NDArray[np.int64]) -> tuple[FloatArray, FloatArray] | None:
+    """Expectation and variance of the counts, where the sampler's law is known beforehand."""
+    if facts.sampler == "swd":
+        horizon = int(facts.settings["swd_horizon"])
+        return linear_count_moments(history, horizon, facts.tau, facts.capacity)
+    if facts.sampler in ("uniform", "decay"):
+        epsilon = facts.epsilon if facts.sampler == "decay" else 0.0
+        return count_moments(history, epsilon, facts.tau, facts.capacity)
+    return None

@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 class Srank(Probe):
     """Ranks and singular values of the penultimate features of every member of every critic.
 
-    Features are taken as they are, not centred. What the ranks mean stands at the functions below.
+    Features are taken as they are, not centred. The functions below define the ranks.
 
     Args:
         batch: transitions whose features are ranked.

@@ -14,9 +14,9 @@ from fog.events import Episode, Outline, Probe, ProbeCost, TransitionBatch, View
 class Validation(Probe):
     """The critics' loss on the transitions of the evaluation episodes.
 
-    They come from the deterministic policy and from seeds of their own, so training is untouched
-    by measuring it. Compared with the loss on the newest window of the buffer it shows overfitting;
-    the difference of policies (deterministic, exploring) is in it too.
+    They come from the deterministic policy and from separate seeds, so measuring does not affect
+    training. Compared with the loss on the newest window of the buffer, this loss shows
+    overfitting; it also includes the difference between the policies (deterministic, exploring).
     """
 
     name = "validation"

@@ -21,22 +21,22 @@ _HELD_OUT = 5
 _POINTS = 8
 """Points of a loss curve after the start."""
 _LEAST_UNIT = 1e-3
-"""Of today's output, as a share of a fresh one's: a constant output has no unit of its own."""
+"""Of the current output, as a share of a fresh one's: a constant output has no unit."""
 
 
 class WarmStart(Probe):
     """Fits a copy of the online critic and a fresh one to the same targets on the newest window.
 
-    Both have today's shape and depth, a new Adam at the run's critic learning rate, and the same
-    minibatches of the same transitions. The targets y are today's, computed once and standardised
-    to z = (y - m) / s. Two fits:
+    Both have the current shape and depth, a new Adam at the run's critic learning rate, and the
+    same minibatches of the same transitions. The targets y are computed once from the current
+    networks and standardised to z = (y - m) / s. Two fits:
 
-    - `targets`: today's critic goes on from where it is, loss = mean ((Q - y) / s)^2. The fresh one
-      gets the size of Q for free, loss = mean (Q - z)^2: else it would spend its steps on that.
-      Today's critic has a head start, since y comes from a lagged copy of it.
-    - `change`: what is fitted is the change of the output, in units of its own spread u before the
-      first step, loss = mean ((Q - Q_0) / u - z)^2. Both start from the same loss, so no head
-      start hides a critic that can no longer move.
+    - `targets`: the current critic continues from where it is, loss = mean ((Q - y) / s)^2. The
+      fresh one gets the size of Q for free, loss = mean (Q - z)^2: otherwise it would spend its
+      steps on that. The current critic has a head start, since y comes from a lagged copy of it.
+    - `change`: fits the change of the output, in units of its own spread u before the first step,
+      loss = mean ((Q - Q_0) / u - z)^2. Both start from the same loss, so no head start hides a
+      critic that can no longer move.
 
     Args:
         rows: transitions of the newest window; a fifth of them is held out.
@@ -61,7 +61,7 @@ class WarmStart(Probe):
         return ProbeCost(2.9 * rows * run.value_flops, len(run.windows))
 
     def on_start(self, view: View) -> None:
-        """Refuse a critic that cannot be made anew, before anything is trained."""
+        """Refuse a critic that cannot be re-initialised, before anything is trained."""
         view.agent.fresh(view.agent.critics[0], np.random.default_rng(0))
 
     def on_window(self, view: View) -> None:

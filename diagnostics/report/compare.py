@@ -50,7 +50,7 @@ SORTABLE = {
 _SILENT_HOURS = 1.0
 _NEWEST = 6
 """Enough of the newest dormancy measurements to hold one at the cadence: a reset or an expansion
-may have been measured on a step of its own."""
+may have been measured on a separate step."""
 
 _HEATMAP = ("critic", "window", "window_start", "window_end", "count", "scaled")
 
@@ -59,13 +59,13 @@ def compare(runs: Runs, *, sort: str = "variant", seed: int = 0) -> pd.DataFrame
     """The table described above.
 
     Args:
-        runs: what to compare. Runs of other scales or settings get rows of their own.
+        runs: what to compare. Runs of other scales or settings get separate rows.
         sort: a key of `SORTABLE`; rows are sorted within their task. `variant` is the paper's
             order.
         seed: of the bootstrap.
 
     Raises:
-        AnalysisError: `sort` is no such column.
+        AnalysisError: `sort` is not a column.
     """
     if sort not in SORTABLE:
         raise unknown("column to sort by", sort, SORTABLE)

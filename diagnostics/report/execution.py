@@ -1,7 +1,7 @@
 """Runs notebooks through papermill: one after another, on the interpreter that runs this.
 
-Executed copies lie beside the figures, with `notebooks.json` telling how each went. One notebook
-that fails does not stop the others.
+Executed copies are written beside the figures, and `notebooks.json` records how each went. A
+notebook that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def execute_all(
 
     Args:
         notebooks: what to run, in this order.
-        out: directory for the executed copies and the index; made if need be.
+        out: directory for the executed copies and the index; created if needed.
         parameters: values of each notebook's parameters, by its name.
-        started: told of each notebook before it runs, with its position.
-        ended: told of each outcome.
+        started: called with each notebook and its position before it runs.
+        ended: called with each outcome.
     """
     out.mkdir(parents=True, exist_ok=True)
     outcomes = []
@@ -67,7 +67,7 @@ def execute_all(
 
 
 def _execute(notebook: Notebook, out: Path, parameters: Mapping[str, Any]) -> Outcome:
-    # Here, because it takes a second to import and mistakes should be told before.
+    # Imported here: it takes a second, and mistakes should be reported before.
     import papermill
 
     copy = out / f"{notebook.name}.ipynb"
@@ -113,7 +113,7 @@ def _pinned_kernel() -> Iterator[None]:
     names = ("JUPYTER_PATH", "JUPYTER_RUNTIME_DIR")
     before = {name: os.environ[name] for name in names if name in os.environ}
     paths = [str(home), *([before["JUPYTER_PATH"]] if "JUPYTER_PATH" in before else [])]
-    # Connection files lie in the runtime directory, and a socket's path must be short.
+    # Connection files are in the runtime directory, and a socket's path must be short.
     os.environ |= {"JUPYTER_PATH": os.pathsep.join(paths), "JUPYTER_RUNTIME_DIR": str(home)}
     try:
         yield

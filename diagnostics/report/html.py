@@ -1,7 +1,7 @@
 """One self-contained HTML page about all runs below some folders.
 
-Everything is inside the file: styles, script and pictures. It opens from `file://`, needs no
-network, and links to the run directories and to executed notebooks by relative paths.
+The file contains everything: styles, script and images. It opens from `file://`, needs no network,
+and links to the run directories and to executed notebooks by relative paths.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _RUN_COLUMNS = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure inside the page, or the sentence that stands in its place."""
+    """A figure inside the page, or the sentence that replaces it."""
 
     title: str
     alt: str
@@ -72,8 +72,8 @@ def render(
     Args:
         runs: What it is about.
         source: Where they were found, for the heading.
-        out: Where the page will lie; links are relative to its folder.
-        notebooks: Folder of executed notebooks, as `fog figures` leaves it.
+        out: Where the page will be; links are relative to its folder.
+        notebooks: Folder of notebooks executed by `fog figures`.
         seed: Of the bootstrap.
 
     Raises:
@@ -216,7 +216,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def _figures(notebook: Path, folder: Path) -> Sequence[Path]:
-    """Pictures that a notebook's code names, in its order; a name may hold `{...}` parts."""
+    """Images that a notebook's code names, in its order; a name may hold `{...}` parts."""
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         code = "".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
@@ -243,7 +243,7 @@ def _number(value: Any, digits: int = 4) -> str:
 
 
 def write(runs: Runs, out: Path, *, source: str, notebooks: Path | None = None) -> Path:
-    """Render the page and put it at `out`, whole or not at all.
+    """Render the page and write it to `out`, completely or not at all.
 
     Raises:
         AnalysisError: there are no runs, or `out` cannot be written.

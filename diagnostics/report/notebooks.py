@@ -1,4 +1,4 @@
-"""Notebooks on disk: where they are, which parameters they take, what was asked for.
+"""Notebooks on disk: where they are, which parameters they take, which were chosen.
 
 papermill only warns of a parameter that a notebook does not have, and guesses types; a misspelt
 parameter then quietly draws the wrong figure. Here it is an error that names the nearest one.
@@ -24,7 +24,7 @@ _NUMBERS = (int, float)
 _NO_NOTEBOOK = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError),
 )
-"""What reading a file that is no notebook, or another kind of one, ends in."""
+"""Errors of reading a file that is not a notebook, or not of a known kind."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Notebook:
     name: str
     path: Path
     parameters: Mapping[str, Any]
-    """Default value of each parameter; None also if it is no literal."""
+    """Default value of each parameter; None also if it is not a literal."""
 
     @classmethod
     def open(cls, path: Path) -> Notebook:
         """Read the parameters of a notebook from its cell tagged `parameters`.
 
         Raises:
-            AnalysisError: the file is no notebook, or its parameters are not assignments.
+            AnalysisError: the file is not a notebook, or its parameters are not assignments.
         """
         try:
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -89,7 +89,7 @@ def choose(names: Iterable[str]) -> list[Notebook]:
     """The named notebooks, or all if none is named.
 
     Args:
-        names: names as in `available()`, or paths of notebooks of the user's own.
+        names: names as in `available()`, or paths of the user's own notebooks.
 
     Raises:
         AnalysisError: there is no such notebook.
@@ -128,7 +128,7 @@ def assign(notebooks: Sequence[Notebook], wanted: Mapping[str, str]) -> dict[str
 
 
 def _typed(where: str, text: str, default: Any) -> Any:
-    """The value a parameter's text stands for; JSON, or Python's True, False and None."""
+    """The value of a parameter's text: JSON, or Python's True, False and None."""
     value = _parsed(text)
     if isinstance(default, str):
         return text

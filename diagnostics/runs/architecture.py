@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from fog.records.sizes import NetworkSpec, count
+from fog.records.specs import spec_of
 
 
 def networks_of(config: Mapping[str, Any], manifest: Mapping[str, Any]) -> NetworkSpec:
@@ -20,7 +21,7 @@ def networks_of(config: Mapping[str, Any], manifest: Mapping[str, Any]) -> Netwo
     Raises:
         KeyError: the run has not come far enough to know its observation and action sizes.
     """
-    return NetworkSpec.from_settings(config, int(manifest["obs_dim"]), int(manifest["act_dim"]))
+    return spec_of(config, int(manifest["obs_dim"]), int(manifest["act_dim"]))
 
 
 def growth(

@@ -42,7 +42,7 @@ _BEFORE = {"action_repeat": 1, "termination": "suite", "cuer_quota": "batch"}
 def discover(root: Path) -> Iterator[Path]:
     """The run directories at or below `root`, in order of their names.
 
-    Hidden folders are passed over: an export in the making lies in one.
+    Hidden folders are skipped: an unfinished export is in one.
     """
     for folder, below, names in os.walk(root):
         path = Path(folder)
@@ -55,7 +55,7 @@ def discover(root: Path) -> Iterator[Path]:
 
 @contextmanager
 def shared(path: Path) -> Iterator[str | None]:
-    """Keep writers out of a run directory while it is read; yields why that cannot be, or None.
+    """Keep writers out of a run directory while it is read; yields why it cannot, or None.
 
     The other side is `fog.records.run_directory`, whose lock is exclusive. A run without a
     lock file, such as an exported one, has no writer.
@@ -85,7 +85,7 @@ def slug(task: str) -> str:
 
 
 def spelled(name: str) -> str:
-    """A name that tables can hold: file names are bytes, and need not be text."""
+    """A name that tables can hold: file names are bytes and may not be valid text."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -95,11 +95,11 @@ def _drop_misfits(file: str, entries: dict[str, Any], types: dict[str, type]) ->
     for name, kind in types.items():
         misfit = name in entries and not _fits(entries[name], kind)
         if misfit and entries.pop(name) is not None:
-            problems.append(f"{file}: {name} is no {_WORDS[kind]}: left out")
+            problems.append(f"{file}: {name} is not {_WORDS[kind]}: left out")
     return problems
 
 
-_WORDS = {str: "text", int: "integer", float: "number"}
+_WORDS = {str: "text", int: "an integer", float: "a number"}
 
 
 def _fits(value: Any, kind: type) -> bool:
@@ -131,7 +131,7 @@ class RunFiles:
         run.problems += problems + more
         run.problems += _drop_misfits("config.yaml", run.config, _SETTINGS)
         if run.config:
-            # CUER's quota was first that of a whole environment step, and not yet a setting.
+            # Before it was a setting, CUER's quota was that of a whole environment step.
             old = {"cuer_quota": "step"} if run.config.get("sampler") == "cuer" else {}
             run.config = {**_BEFORE, **old, **run.config}
         run.problems += integrity.check_manifest(run.manifest)
@@ -145,7 +145,7 @@ class RunFiles:
 
     @property
     def seed(self) -> int:
-        """The run's seed; -1 if nothing tells it."""
+        """The run's seed; -1 if unknown."""
         if "seed" in self.config:
             return int(self.config["seed"])
         named = _SEED.match(self.path.name)

@@ -1,4 +1,4 @@
-"""Runs as small tables to keep: what belongs into version control or beside a paper.
+"""Export runs as small tables, to commit or to publish with a paper.
 
 A run directory is mostly checkpoints, and its probe tables are many small files. An exported run
 has neither: config, manifest and CSV tables as they are, and each probe table joined into one file.
@@ -55,9 +55,10 @@ class Exported:
     Attributes:
         runs: the copies.
         left_out: run directories that were not copied, and why.
-        damaged: what could not be copied whole, one line each.
+        damaged: what could not be copied completely, one line each.
         nbytes: size of the copies.
-        unreadable: whether a run was left out because it is damaged, not because it goes on.
+        unreadable: whether a run was left out because it is damaged, not because it is still
+            running.
     """
 
     runs: list[Path] = field(default_factory=list)
@@ -77,9 +78,9 @@ def export(
 ) -> Exported:
     """Copy every run below `source` that has ended to the same place below `out`.
 
-    An earlier export of the same run is replaced when the new one is whole, so the same call brings
-    a collection up to date. Nothing else is removed. Runs that are being written are left out, and
-    none can be resumed while it is copied.
+    An earlier export of the same run is replaced when the new one is complete, so the same call
+    brings a collection up to date. Nothing else is removed. Runs that are being written are left
+    out, and no run can be resumed while it is being copied.
 
     Args:
         source: a folder of runs.
@@ -91,10 +92,10 @@ def export(
 
     Raises:
         AnalysisError: there is nothing to export, a table to leave out does not exist anywhere,
-            or `out` holds something else. Nothing has been written then.
+            or `out` holds something else. In that case nothing has been written.
     """
     if not source.is_dir():
-        raise AnalysisError(f"cannot export runs: {source} is no directory")
+        raise AnalysisError(f"cannot export runs: {source} is not a directory")
     export_folder.check_out(source, out)
     found = [RunFiles.open(path) for path in discover(source)]
     if not found:
@@ -117,7 +118,7 @@ def export(
 
 def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
     with shared(path) as busy:
-        # Read again, now that nobody writes it.
+        # Read again, now that no process writes it.
         run = RunFiles.open(path)
         if busy is None and run.manifest.get("status") not in SETTLED:
             busy = "; ".join(run.problems) or "has not ended"
@@ -174,9 +175,9 @@ def _build(run: RunFiles, partial: Path, choice: Choice) -> list[str]:
 
 
 def _describe(run: RunFiles, partial: Path, choice: Choice, damaged: list[str]) -> None:
-    """Write the copy's manifest: the run's own, with a record of the files of the copy.
+    """Write the copy's manifest: the run's manifest, with a record of the copy's files.
 
-    What was damaged in the run stays told in its copy, whose files are what the export wrote.
+    It still lists what was damaged in the run; the record covers the files the export wrote.
     """
     manifest = run.manifest | ({"damaged": damaged} if damaged else {})
     if not choice.keep_host:
@@ -229,7 +230,7 @@ def _leaf(field: pyarrow.Field) -> str:
 
 
 def _rounded(column: pyarrow.ChunkedArray) -> pyarrow.Array:
-    """A column of vectors with all but the first bits of every mantissa zero, so that it packs."""
+    """A column of vectors with all but the first mantissa bits zeroed, so that it compresses."""
     vectors = column.combine_chunks()
     values = np.array(vectors.flatten().to_numpy(zero_copy_only=False), np.float32)
     bits = values.view(np.uint32)

@@ -1,8 +1,8 @@
 """Where an export may write: a new or empty folder, or over an earlier export of the same run.
 
 Every exported run has a marker, `export.json`, with a digest of the settings it was trained with.
-A folder is replaced only if its marker names the same settings and nothing lies in it but what an
-export writes. Everything else is somebody's, and refused.
+A folder is replaced only if its marker names the same settings and it contains only files that an
+export writes. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from diagnostics.runs.directories import RunFiles
 MARKER = "export.json"
 MANIFEST = "manifest.json"
 PLAIN = ("config.yaml", "evals.csv", "train.csv", "events.csv")
-"""Files that are copied, but for what names the host."""
+"""Files that are copied, except for what names the host."""
 
 _PART = re.compile(r"probes/[^/]+/\d+-\d+\.parquet")
 
 
 def check_out(source: Path, out: Path) -> None:
-    """Refuse a target that is, holds or lies in the source, or that is full of other things.
+    """Refuse a target that is, contains or is inside the source, or that holds other files.
 
     Raises:
         AnalysisError: with the reason in one line.
     """
     home, runs = out.resolve(), source.resolve()
     if home.is_relative_to(runs):
-        raise AnalysisError(f"cannot export into {out}: it lies inside {source}")
+        raise AnalysisError(f"cannot export into {out}: it is inside {source}")
     if runs.is_relative_to(home):
-        raise AnalysisError(f"cannot export into {out}: it holds {source}, choose another folder")
+        raise AnalysisError(
+            f"cannot export into {out}: it contains {source}; choose another folder"
+        )
     if home.exists() and not home.is_dir():
-        raise AnalysisError(f"cannot export into {out}: it is no directory")
+        raise AnalysisError(f"cannot export into {out}: it is not a directory")
     # Empty folders and hidden ones with a marker are what a killed export leaves.
     found = [path.name for path in home.rglob("*") if path.is_symlink() or not path.is_dir()]
     if found and MARKER not in found:
@@ -93,7 +95,7 @@ def _written(name: str) -> bool:
 
 
 def digest(run: RunFiles) -> str:
-    """What tells the run from others: its settings, but for where it was written."""
+    """What identifies the run: its settings, except where it was written."""
     settings = {name: value for name, value in run.config.items() if name != "out"}
     text = json.dumps(settings, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -110,14 +112,14 @@ def beside(copy: Path, what: str) -> Path:
 
 
 def recover(copy: Path) -> None:
-    """Put an earlier copy back that a kill has left beside its place."""
+    """Restore an earlier copy that a killed export left beside its place."""
     earlier = beside(copy, "earlier")
     if earlier.exists() and not copy.exists():
         earlier.rename(copy)
 
 
 def place(partial: Path, copy: Path) -> None:
-    """Put a whole new copy in place of an earlier one, which lives until the new one is there."""
+    """Replace an earlier copy with a complete new one; the earlier one stays until then."""
     for path in partial.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:

@@ -58,7 +58,7 @@ def read_csv(
     whole: Callable[[bytes], bool] = lambda _: True,
     columns: Collection[str] | None = None,
 ) -> tuple[pyarrow.Table | None, list[str]]:
-    """The whole rows of a CSV table in which every column but the named ones is a number.
+    """The complete rows of a CSV table in which every column except the named ones is a number.
 
     None if there are no rows, if the header lacks one of the `required` columns, or if the content
     is not `whole`.
@@ -66,7 +66,7 @@ def read_csv(
     Args:
         path: the file.
         required: columns that it must have.
-        whole: says of its content whether it is what was written.
+        whole: tests whether its content is what was written.
         columns: those of the required ones to read; everything if None.
     """
     try:
@@ -142,16 +142,16 @@ def _plain(column: pyarrow.Field) -> bool:
 
 
 def _with_type(column: pyarrow.Field) -> pyarrow.Field:
-    """A column without a single value has no type of its own."""
+    """A column without a single value has no type."""
     return column.with_type(pyarrow.float64()) if pyarrow.types.is_null(column.type) else column
 
 
 def _sound_rows(
     table: pyarrow.Table, numbers: list[str], texts: list[str]
 ) -> tuple[pyarrow.Table, int]:
-    """The rows with nothing but numbers in `numbers` and whole characters in `texts`.
+    """The rows with only numbers in `numbers` and only complete characters in `texts`.
 
-    Returns them with the number of those that are not like this.
+    Returns them with the number of rows left out.
     """
     frame = table.to_pandas()
     parsed = frame[numbers].astype(str).apply(pd.to_numeric, errors="coerce").astype("float64")

@@ -56,7 +56,7 @@ class Record:
         try:
             return cls({name: _entry(entry) for name, entry in files.items()}), []
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
-            return cls(), ["manifest.json: files is no record of files: not checked"]
+            return cls(), ["manifest.json: files is malformed: not checked"]
 
     def __bool__(self) -> bool:
         return bool(self.entries)

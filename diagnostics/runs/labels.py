@@ -1,4 +1,4 @@
-"""Names for groups of runs that may be averaged: the variant, and whatever else tells them apart.
+"""Names for groups of runs that may be averaged: the variant, and whatever else differs.
 
 Seeds of one task, variant and setting belong together. Runs of another scale, length or setting
 do not, even if their variant has the same name, so their label says what differs.
@@ -67,7 +67,7 @@ def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[st
 
 
 def another_cuer(config: Mapping[str, Any]) -> bool:
-    """Whether a run used CUER in the reading that is not the default; its label always says so."""
+    """Whether a run used CUER's non-default reading; its label always says so."""
     return config.get("sampler") == "cuer" and config.get("cuer_quota") == "step"
 
 

@@ -1,7 +1,7 @@
 """Run directories as tables: `diagnostics.load`.
 
-Loading reads each run's config and manifest. Everything else is read when it is first asked for:
-hundreds of runs open in seconds although their probes may have recorded gigabytes.
+Loading reads each run's config and manifest. Everything else is read on first use: hundreds of runs
+open in seconds although their probes may have recorded gigabytes.
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ class Runs:
         kept, so a second call is free.
 
         Args:
-            name: a table of `schema.TABLES`, or of a probe of your own (see `tables`).
-            last: read only so many of each run's newest measurements: environment steps at which
+            name: a table of `schema.TABLES`, or of your own probe (see `tables`).
+            last: read only this many of each run's newest measurements: environment steps at which
                 something was recorded.
             columns: read only these, and `env_step`.
 
@@ -246,7 +246,7 @@ class Runs:
                 so_far = pyarrow.unify_schemas([so_far, table.schema], promote_options="permissive")
                 fitting.append((position, table))
             except pyarrow.ArrowException as error:
-                reason = f"a table does not fit to those of other runs: {files.one_line(error)}"
+                reason = f"a table does not match those of other runs: {files.one_line(error)}"
                 self.files[position].problems.append(reason)
         return fitting
 
@@ -290,27 +290,27 @@ def load(
 ) -> Runs:
     """Every run below a path, or below each of several paths, published ones included.
 
-    Works on finished, running, killed and partly copied runs. Whatever is damaged is warned of
-    once and named in `Runs.problems`; nothing is dropped silently.
+    Works on finished, running, killed and partly copied runs. Damage is warned about once and
+    listed in `Runs.problems`; nothing is dropped silently.
 
     Args:
         paths: a folder of runs at any depth, a single run directory, a folder of published curves
             that `fog import` wrote, or several of these.
-        grid: the evaluations among which the best scores choose: a distance in environment steps
+        grid: the evaluations that best scores choose from: an interval in environment steps
             at scale 1, such as `25k` (the paper's) or `5000`, or `all`.
 
     Returns:
         The runs; none (`len(runs) == 0`) if the folder holds none.
 
     Raises:
-        AnalysisError: a path does not exist or is no directory, or there is no such grid.
+        AnalysisError: a path does not exist or is not a directory, or the grid is unknown.
     """
     chosen = Grid.named(grid)
     roots = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: dict[Path, Path] = {}
     for root in map(Path, roots):
         if not root.is_dir():
-            what = "is no directory" if root.exists() else "does not exist"
+            what = "is not a directory" if root.exists() else "does not exist"
             raise AnalysisError(f"cannot load runs: {root} {what}")
         for path in discover(root):
             found.setdefault(path.resolve(), path)

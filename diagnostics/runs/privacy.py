@@ -1,7 +1,7 @@
 """What a run says about its machine and user, and the same without it.
 
-A manifest names the host, and command lines and paths name users and folders. Whoever publishes a
-run wants to keep what made its numbers (versions, commit, hardware, times, settings) and none of
+A manifest names the host, and command lines and paths name users and folders. A published run
+should keep what produced its numbers (versions, commit, hardware, times, settings) and none of
 that. Paths keep their last part: `/home/ada/runs` becomes `runs`.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 _ABROAD = r"(?:file://)?(?:~[\w.-]*|\.\.(?:/\.\.)*)?/(?!/)"
-"""How a path begins that says more than where something lies below the working directory."""
+"""Beginnings of paths that are not relative to the working directory."""
 
 _WHOLE = re.compile(_ABROAD)
 _QUOTED = re.compile(rf"""(?P<quote>["'`])(?P<path>{_ABROAD}[^"'`]+)(?P=quote)""")
@@ -71,7 +71,7 @@ def _clean_word(word: str) -> str:
 
 
 def _clean_value(value: str) -> str:
-    """As a whole where it begins like a path, because folders may have spaces in their names."""
+    """Treated as one path if it begins like one, because folder names may contain spaces."""
     return _name(value) if _WHOLE.match(value) else clean_text(value)
 
 

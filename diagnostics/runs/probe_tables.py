@@ -1,4 +1,4 @@
-"""Probe tables of one run: only the columns and the newest measurements that are asked for.
+"""Probe tables of one run: only the requested columns and newest measurements.
 
 A table is `joined.parquet` in a run that has ended, one Parquet file per measurement in one that
 has not, and anything in between in one that was killed while it joined them: parts that the joined
@@ -42,7 +42,7 @@ def read(
         name: of the table.
         record: what the run says about its files.
         columns: those to read beside `env_step`; all if None.
-        last: only so many of the newest environment steps that were measured.
+        last: only this many of the newest environment steps that were measured.
     """
     home = run / "probes" / name
     paths, problems = _sources(home)
@@ -84,7 +84,7 @@ def read(
 
 
 def _sources(home: Path) -> tuple[list[Path], list[str]]:
-    """The files that make up a table, in order of time, and what else lies there."""
+    """The files that make up a table, in order of time, and whatever else is there."""
     found = sorted(home.iterdir()) if home.is_dir() else []
     problems = [
         f"probes/{home.name}/{path.name} was not finished: left out"
@@ -157,9 +157,9 @@ def _version(found: pyarrow.Schema) -> str:
 def _as_of_today(
     name: str, table: pyarrow.Table, wanted: Collection[str] | None
 ) -> tuple[pyarrow.Table, list[str]]:
-    """A part of any version in today's columns, and which of its own are not read.
+    """A part of any version in the current columns, and which of its columns are not read.
 
-    Null is what an older version did not record, and what meant something else in it.
+    What an older version did not record, or recorded with another meaning, is null.
     """
     version = _version(table.schema)
     if name not in schema.TABLES or version == str(schema.VERSION):

@@ -1,6 +1,6 @@
 """Published curves as runs, so that `diagnostics.load` reads a folder of them like any other.
 
-A method stands in the place of a variant, with `peer:` before its name. An evaluation is one row of
+A method takes the place of a variant, with `peer:` before its name. An evaluation is one row of
 `evals`: the files hold means over episodes. T, which rules and figures need, is the paper's; what
 was published beyond it is left out, so that *final* means the same for all.
 """
@@ -30,7 +30,7 @@ PUBLISHED = "published"
 
 @dataclass
 class PeerRun(RunFiles):
-    """One published run. `path` is the table that it stands in."""
+    """One published run. `path` is the table that holds it."""
 
     curve: dict[str, Any] = field(default_factory=dict)
 

@@ -28,14 +28,14 @@ def summarise(
     train: pd.DataFrame,
     grid: Grid,
 ) -> pd.DataFrame:
-    """The table `Runs.runs` but for its column `problems`.
+    """The table `Runs.runs` without its column `problems`.
 
     Args:
         identity: names of the runs.
         entries: directory, config and manifest of the same runs.
         evals: evaluation episodes of all runs.
         train: training rows of all runs.
-        grid: evaluations among which the best scores choose.
+        grid: evaluations that best scores choose from.
     """
     curves = dict(list(curve(evals).groupby("run", sort=False)))
     logs = dict(list(train.groupby("run", sort=False)))

@@ -30,7 +30,7 @@ _OVER_FIXED = "fog > fog-fixed2, fog > fog-fixed4"
 
 
 def _dormancy(score: str, counts: bool) -> Iterator[Contrast]:
-    """Contrasts of dormancy by one score, whose name stands in each."""
+    """Contrasts of dormancy by one score, which each of them names."""
     for what, measure, pairs in (
         ("points lost at an expansion", per_run.fall_at_expansions, "fog, expanded-sac"),
         ("share of neurons, points", per_run.dormant, _FIXED_OVER),
@@ -52,8 +52,9 @@ STUDY = Study(
                 *each(
                     "peak loss of the buffer critic after resets", per_run.explosion, _FIXED_OVER
                 ),
-                # Added when the first seed had shown that peaks are those of newborn weights, of a
-                # reset and of an expansion alike; an afterthought must not decide.
+                # Added after the first seed showed that the peaks come from untrained weights,
+                # after a reset and after an expansion alike. An afterthought must not decide, so it
+                # does not count.
                 *each(
                     "loss of the buffer critic after the first reset, mean",
                     per_run.buffer_loss,

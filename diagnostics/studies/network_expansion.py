@@ -1,4 +1,4 @@
-"""Network expansion, from the events of a run whose critics really grew."""
+"""Network expansion, from the events of a run whose critics grew."""
 
 from __future__ import annotations
 

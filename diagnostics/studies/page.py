@@ -57,11 +57,11 @@ class Page:
         """Load the runs below `runs` and keep those of the wanted variants and task.
 
         Args:
-            runs: A folder of runs, or several; None opens a page on which all is missing.
+            runs: A folder of runs, or several; None opens a page without runs.
             out: Folder for figures.
             variants: Which to keep; None keeps all.
             task: Which to keep; None keeps all.
-            grid: The evaluations among which best scores choose, see `diagnostics.load`.
+            grid: The evaluations that best scores choose from, see `diagnostics.load`.
             **parameters: The notebook's other parameters, for the provenance of its figures.
 
         Raises:

@@ -1,8 +1,8 @@
 """Is FoG ahead of each opponent in each suite? Judged from printed cells and public seeds.
 
 FoG's own seeds are not public. Its cells are: mean and population deviation of three seeds, which
-is all that an interval for a difference of means needs. What it is not enough for is said in rows
-without data: the last evaluation in place of the best, and the same grid of evaluations for all.
+is all that an interval for a difference of means needs. Rows without data mark what this is not
+enough for: the last evaluation instead of the best, and the same grid of evaluations for all.
 
 A difference is that of normalised scores (over the suite's constant), averaged over the tasks that
 both sides have; its interval is Welch's, over seeds, with Satterthwaite's degrees of freedom.

@@ -1,4 +1,4 @@
-"""Prioritised replay against ER decay: who fits the newest data?"""
+"""Prioritised replay against ER decay: which fits the newest data better?"""
 
 from __future__ import annotations
 

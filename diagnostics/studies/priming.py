@@ -1,8 +1,8 @@
 """Primacy bias by dose: what a known amount of it does, and what cures it.
 
-Not the paper's study but Nikishin et al.'s "heavy priming": an agent makes K updates on its first
-transitions before training goes on (`priming_updates`). `results/priming` holds the plans. The
-contrasts were written down before their runs, after pilots with other seeds.
+This is not the paper's study but Nikishin et al.'s "heavy priming": an agent makes K updates on its
+first transitions before training continues (`priming_updates`). `results/priming` holds the plans.
+The contrasts were written down before their runs, after pilots with other seeds.
 """
 
 from __future__ import annotations

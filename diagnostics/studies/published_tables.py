@@ -1,4 +1,4 @@
-"""The paper's baseline cells against the public files, as tables and one picture."""
+"""The paper's baseline cells against the public files, as tables and one figure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sources(page: Page, *, peers: Peers | None) -> pd.DataFrame:
 
 
 def verdicts(page: Page, *, peers: Peers | None) -> Plot:
-    """Every baseline cell with the file that reproduces it, as a picture."""
+    """A figure of every baseline cell with the file that reproduces it."""
     table = cells(needed(peers))
     done = table["verdict"] == REPRODUCED
     checked = table["group"].isin(CHECKED)

@@ -1,4 +1,4 @@
-"""One run seen whole."""
+"""A full overview of one run."""
 
 from __future__ import annotations
 

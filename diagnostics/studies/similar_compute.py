@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -12,9 +14,16 @@ from diagnostics.plots.scores import Plot, score_against
 from diagnostics.runs.architecture import growth
 from diagnostics.runs.load import Runs
 from diagnostics.studies.page import MissingDataError, Page
+from diagnostics.studies.shared.returns import returns
 from diagnostics.studies.study import Study
 
-STUDY = Study(name="similar_compute", order=9)
+COMPARISONS: dict[str, tuple[str, ...]] = {
+    "similar_compute": ("fog", "bro-deep", "simba-deep"),
+    "ne_compare": ("fog-ne", "ne", "ne-large"),
+}
+"""Opponents of similar size by the plan that trains them."""
+
+STUDY = Study(name="similar_compute", order=9, plans=tuple(COMPARISONS))
 
 _COSTS = (
     ("parameters", "largest network: parameters\n(all networks with targets)"),
@@ -26,7 +35,7 @@ _COSTS = (
 def costs(runs: Runs) -> pd.DataFrame:
     """Per run: the largest number of parameters, updates, and trained parameters times updates.
 
-    The product is a stand-in for compute that charges a growing network only for what it has.
+    The product is a proxy for compute that charges a growing network only for its current size.
     """
     rows = []
     for run, identity in zip(runs.files, runs.identity.to_dict("records"), strict=True):
@@ -88,7 +97,41 @@ def cost_table(page: Page, *, score: str = "best_score", seed: int = 0) -> pd.Da
 
 
 def score_for_cost(page: Page, *, score: str = "best_score") -> Plot:
-    """The table as a picture: one panel per measure of cost."""
+    """The table as a figure: one panel per measure of cost."""
     table = cost_table(page, score=score)
     title = f"Score against cost, {table['task'].iloc[0]}"
     return score_against(table, _COSTS, title=title, ylabel=f"score ({page.runs.grid.rule(score)})")
+
+
+def opponents(page: Page) -> pd.DataFrame:
+    """What there is of each comparison with an opponent: runs by task and variant, 0 if missing."""
+    page.require()
+    found = page.runs.identity.groupby(["task", "variant"]).size()
+    rows = [
+        {
+            "plan": plan,
+            "task": task,
+            "variant": paper_name(name),
+            "runs": found.get((task, name), 0),
+        }
+        for plan, names in COMPARISONS.items()
+        for task in page.tasks
+        for name in names
+    ]
+    return pd.DataFrame(rows)
+
+
+def ne_compare(page: Page) -> Plot:
+    """Returns of Neuroplastic Expansion, small and large, beside the FoG that is set against it.
+
+    Raises:
+        MissingDataError: NE has not been trained.
+    """
+    names = COMPARISONS["ne_compare"]
+    chosen = page.runs.select(variant=names)
+    if not {"ne", "ne-large"} & set(chosen.identity["variant"]):
+        raise MissingDataError(
+            f"no run of ne or ne-large in {page.source}: train them with "
+            "`fog sweep --plan ne_compare`"
+        )
+    return returns(replace(page, runs=chosen, wanted=names), title="Neuroplastic Expansion")

@@ -1,7 +1,7 @@
-"""What a study is, and the studies there are.
+"""What a study is, and the list of studies.
 
 A study is one module of this package, named like its notebook, with a `STUDY` in it: its variants,
-its plan and its claims. Beside that the module holds the figures that its notebook draws.
+its plan and its claims. The module also holds the figures that its notebook draws.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from diagnostics.studies.claims import Claim
 
 @dataclass(frozen=True)
 class Study:
-    """One experiment of the paper, or one beside it."""
+    """One experiment, of the paper or our own."""
 
     name: str
     """Of its module and its notebook."""

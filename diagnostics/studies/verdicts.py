@@ -6,8 +6,8 @@ The rules were written down before any run of `results/miniature` had been looke
   lies below, and *inconclusive* otherwise.
 - A claim is *reproduced* if all its contrasts on all tasks are, *not reproduced* if none is and at
   least one went the other way, *inconclusive* otherwise, so also if runs for a part are missing.
-- A run that diverged has no number, because what it shows is of a shorter life. A contrast with
-  such a run, or with one that did not record what is needed, is at best inconclusive.
+- A run that diverged has no number, because it trained for a shorter time. A contrast with such a
+  run, or with one that did not record what is needed, is at best inconclusive.
 
 Intervals are Student's (one variant) or Welch's (two). With three seeds they are wide, as they
 should be: a bootstrap over three seeds never leaves their range and covers far less than 95 %.
@@ -61,7 +61,7 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
 
     Raises:
         AnalysisError: runs of one task differ in size, runs of one variant differ in anything else,
-            or a seed is there twice.
+            or a seed appears twice.
     """
     groups = _groups(runs, variants_of(claims))
     finished = set(runs.runs["run"][runs.runs["status"] == "finished"])
@@ -216,7 +216,7 @@ def judged(found: Interval) -> Verdict:
 
 
 def verdict(rows: pd.DataFrame, by: Literal["verdict", "holm"] = "verdict") -> Verdict:
-    """The verdict on one claim, from its rows of `judge`: each by itself, or judged together."""
+    """The verdict on one claim, from its rows of `judge`: judged one by one, or together."""
     words = list(rows[by][rows["counts"].astype(bool)])
     if all(word == "no data" for word in words):
         return "no data"
@@ -238,7 +238,7 @@ def left_out(runs: Runs) -> list[str]:
 def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
     """Runs that have ended, by task and variant: an unfinished one has no late part.
 
-    Primed runs are a variant of their own, named `variant@K`.
+    Primed runs are a separate variant, named `variant@K`.
     """
     facts = runs.runs
     dose = pd.to_numeric(facts.get("priming_updates", pd.Series(0, facts.index))).fillna(0)
@@ -262,6 +262,6 @@ def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
                 )
             if rows["seed"].duplicated().any():
                 seed = rows["seed"][rows["seed"].duplicated()].iloc[0]
-                raise AnalysisError(f"{variant} on {task} is there twice with seed {seed}{_HINT}")
+                raise AnalysisError(f"{variant} on {task} appears twice with seed {seed}{_HINT}")
             found.setdefault(str(task), {})[str(variant)] = list(rows["run"])
     return found

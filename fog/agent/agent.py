@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +14,10 @@ from fog.agent.backend import backend_of
 from fog.agent.compile import mark_static, update_function
 from fog.agent.stats import UpdateStats
 from fog.agent.view import Networks
-from fog.algorithms.growth import ExpansionSchedule, expanded, newborn
-from fog.algorithms.state import State, check_fits, flatten, unflatten
-from fog.records.sizes import NetworkSpec
+from fog.algorithms.growth import ExpansionSchedule, expanded
+from fog.algorithms.state import check_fits, flatten, unflatten
+from fog.networks import depth_of
+from fog.records.specs import spec_of
 from fog.replay.batch import Batch
 from fog.seeding import generator, integer_seed
 from fog.settings.config import Config
@@ -46,18 +48,18 @@ def build_agent(
 
 
 class Agent:
-    """SAC or OBAC with critics that can grow and restart."""
+    """An algorithm of `fog.algorithms` with critics that can grow and restart."""
 
     def __init__(
         self, config: Config, obs_dim: int, act_dim: int, device: torch.device, compiled: bool
     ) -> None:
         self.config = config
-        self.spec = NetworkSpec.from_settings(config.flat(), obs_dim, act_dim)
+        self.spec = spec_of(config.flat(), obs_dim, act_dim)
         self.backend = backend_of(config, act_dim, device, compiled)
         self.hyper = self.backend.hyper
         self.schedule = ExpansionSchedule.from_config(config)
         self.device = device
-        self.compiled = compiled
+        self.compiled = compiled and self.backend.family.COMPILES
         self.updates = 0
         """Updates since birth or the last reset."""
         self.total_updates = 0
@@ -71,7 +73,7 @@ class Agent:
     @property
     def depth(self) -> int:
         """Residual blocks of the critics."""
-        return self._state.depth
+        return depth_of(self._state.critic)
 
     @property
     def dense_layers(self) -> int:
@@ -98,7 +100,7 @@ class Agent:
 
         Args:
             obs: observations.
-            deterministic: take tanh of the mean, or sample; by default sample if `rng` is given.
+            deterministic: act as in evaluation, or explore; by default explore if `rng` is given.
             rng: source of the sampling noise.
 
         Raises:
@@ -114,12 +116,19 @@ class Agent:
             raise ValueError("sampling an action needs rng; pass one, or drop deterministic=False")
         with torch.inference_mode():
             inputs = torch.from_numpy(array.reshape(-1, self.spec.obs_dim)).to(self.device)
-            mean, log_std = self.networks.policy(inputs)
+            noise: Tensor | None = None
             if rng is not None and not deterministic:
-                noise = rng.standard_normal(tuple(mean.shape), dtype=np.float32)
-                mean = torch.addcmul(mean, log_std.exp(), torch.from_numpy(noise).to(self.device))
-            actions: NDArray[np.float32] = torch.tanh(mean).cpu().numpy()
+                shape = (len(inputs), self.spec.act_dim)
+                drawn = rng.standard_normal(shape, dtype=np.float32)
+                noise = torch.from_numpy(drawn).to(self.device)
+            decided = self.backend.family.decide(self._state, inputs, noise, self.hyper)
+            actions: NDArray[np.float32] = decided.cpu().numpy()
         return actions[0] if array.ndim == 1 else actions
+
+    def observe(self, obs: NDArray[np.floating]) -> None:
+        """Take in an observation that training is about to act on, for running statistics."""
+        seen = torch.as_tensor(obs, dtype=torch.float32, device=self.device)
+        self.backend.family.observe_(self._state, seen)
 
     def update(self, batches: Batch) -> UpdateStats:
         """One update per batch; k batches in one call are exactly k calls with one each.
@@ -140,7 +149,7 @@ class Agent:
         )
         metrics: list[Tensor] = []
         errors: list[Tensor] = []
-        shape = (2, batch_size, self.spec.act_dim)
+        shape = (self.backend.family.NOISES, batch_size, self.spec.act_dim)
         for columns in zip(*(tensor.unbind(0) for tensor in batches), strict=True):
             noise = torch.randn(shape, generator=self._noise, device=self.device)
             flag = self._flags[self.bc_active]
@@ -171,16 +180,19 @@ class Agent:
         if self.depth >= self.spec.maximal_depth:
             raise ValueError(f"critics are at their maximal depth {self.spec.maximal_depth}")
         rng = generator(self.config.run.seed, "init", self.resets, self.depth)
-        self._set_state(expanded(self._state, rng, self.spec, self.config.agent))
+        init = self.backend.family.init_critic
+        self._set_state(expanded(self._state, rng, self.spec, self.config.agent, init))
 
     def reset(self) -> None:
         """Start everything learnable anew from a fresh seed of the init stream.
 
-        Depth, learning rates and the counter of updates go back; the noise stream goes on.
+        Statistics of the data (`KEPT` of the algorithm) stay, as the replay does. Depth, learning
+        rates and the counter of updates go back; the noise stream goes on.
         """
         self.resets += 1
         self.updates = 0
-        self._set_state(self._newborn())
+        kept = {name: getattr(self._state, name) for name in self.backend.family.KEPT}
+        self._set_state(self._newborn()._replace(**kept))
 
     def is_finite(self) -> bool:
         """Whether every parameter and optimiser moment is finite; waits for the device."""
@@ -214,7 +226,7 @@ class Agent:
         parameters = {name: tensor for name, tensor in tensors.items() if name != _NOISE}
         check_fits(parameters, self.spec)
         moved = {name: tensor.to(self.device, copy=True) for name, tensor in parameters.items()}
-        self._set_state(unflatten(moved))
+        self._set_state(unflatten(moved, type(self._state)))
         self.updates = counters["updates"]
         self.total_updates = counters["total_updates"]
         self.resets = counters["resets"]
@@ -228,11 +240,11 @@ class Agent:
             seed = integer_seed(self.config.run.seed, "noise", self.total_updates)
             self._noise.manual_seed(seed)
 
-    def _newborn(self) -> State:
+    def _newborn(self) -> Any:
         rng = generator(self.config.run.seed, "init", self.resets)
-        return newborn(rng, self.spec, self.config.agent, self.device)
+        return self.backend.family.newborn(rng, self.spec, self.config.agent, self.device)
 
-    def _set_state(self, state: State) -> None:
+    def _set_state(self, state: Any) -> None:
         if self.compiled and self.device.type == "cuda":
             mark_static(state)
         self._state = state

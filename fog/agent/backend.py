@@ -41,7 +41,7 @@ def backend_of(config: Config, act_dim: int, device: torch.device, compiled: boo
     name = config.agent.backbone
     family = FAMILIES[name]
     hyper = Hyperparameters.from_config(config, act_dim)
-    if config.runtime.backend == "auto" and fast.serves(hyper, device):
+    if fast.serves(config, device):
         constants = fast.constants(hyper, config, compiled)
         options = fast.compiler_options(constants)
         return Backend(name, constants, fast.update_, fast.transition_losses, options)

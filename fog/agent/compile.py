@@ -14,7 +14,7 @@ from fog.agent.backend import Backend
 from fog.agent.compile_cache import compiled
 from fog.algorithms.families import UpdateFunction
 from fog.algorithms.hyperparameters import Hyperparameters
-from fog.algorithms.state import State, flatten
+from fog.algorithms.state import flatten
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
 from fog.system.code_cache import cache_folder
@@ -63,7 +63,7 @@ def _at_first_call(make: Callable[..., UpdateFunction]) -> UpdateFunction:
     made: UpdateFunction | None = None
 
     def call(
-        state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
+        state: Any, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
     ) -> tuple[Tensor, Tensor]:
         nonlocal made
         if made is None:
@@ -77,7 +77,7 @@ def _graphed(function: UpdateFunction) -> UpdateFunction:
     """For CUDA graphs: results live in the graph's memory, which the next replay overwrites."""
 
     def call(
-        state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
+        state: Any, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
     ) -> tuple[Tensor, Tensor]:
         torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         metrics, td_error = function(state, batch, noise, bc_active, hyper)
@@ -86,7 +86,7 @@ def _graphed(function: UpdateFunction) -> UpdateFunction:
     return call
 
 
-def mark_static(state: State) -> None:
+def mark_static(state: Any) -> None:
     """Tell CUDA graphs that the state stays where it is, so that it may be written in place."""
     for _, tensor in flatten(state):
         if tensor.is_cuda:

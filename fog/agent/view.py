@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any
 
-import torch
 from torch import Tensor
 
 from fog.agent.backend import Backend
-from fog.algorithms.state import State
 from fog.events import Loss
-from fog.networks import (
-    Params,
-    actor_forward,
-    actor_layers,
-    critic_forward,
-    critic_layers,
-    members,
-)
+from fog.networks import LayerTap, Params, Tap, depth_of
 from fog.replay.batch import Batch
-
-Critic = Literal["online", "offline", "online_target", "offline_target"]
 
 
 class Networks:
@@ -31,86 +20,101 @@ class Networks:
     next update, or clone them. Gradients may be taken through every function.
     """
 
-    def __init__(self, state: Callable[[], State], backend: Backend) -> None:
+    def __init__(self, state: Callable[[], Any], backend: Backend) -> None:
         self._state = state
         self._backend = backend
         self.hyper = backend.hyper
 
     @property
-    def state(self) -> State:
+    def state(self) -> Any:
         """Every tensor of the agent, live."""
         return self._state()
 
     @property
-    def critics(self) -> tuple[Critic, ...]:
+    def critics(self) -> tuple[str, ...]:
         """Names of the critics this agent has, targets left out."""
-        return ("online", "offline") if self.hyper.offline else ("online",)
+        return self._backend.family.CRITICS
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all networks with hidden layers, targets left out."""
+        return self._backend.family.NETWORKS
 
     @property
     def depth(self) -> int:
         """Residual blocks of the critics."""
-        return self._state().depth
+        return depth_of(self._state().critic)
 
     @property
     def temperature(self) -> Tensor:
         """Entropy temperature alpha."""
-        return self._state().temperature["log"].detach().exp()
+        logarithm: Tensor = self._state().temperature["log"]
+        return logarithm.detach().exp()
 
-    def critic(self, which: Critic = "online") -> Params:
-        """The tree of one pair of twins (ensemble dimension 2).
+    def parameters(self, network: str) -> Params:
+        """The tree of a network of `names`, or of a critic's target."""
+        return self._backend.family.parameters(self._state(), network)
+
+    def critic(self, which: str = "online") -> Params:
+        """The tree of the twins that `critics` names, or of their targets: "online_target".
 
         Raises:
-            ValueError: SAC has no offline critics.
+            ValueError: this agent has no such critics.
         """
-        state = self._state()
-        if which.startswith("offline") and not self.hyper.offline:
-            raise ValueError("this agent has no offline critics: its backbone is sac")
-        tree = state.target if which.endswith("_target") else state.critic
-        return members(tree, 2, 4) if which.startswith("offline") else members(tree, 0, 2)
+        name = which.removesuffix("_target")
+        if name not in self.critics:
+            raise ValueError(f"this agent has no {name} critics, only {', '.join(self.critics)}")
+        return self.parameters(which)
 
     def actor(self) -> Params:
         """The policy's tree."""
-        return dict(self._state().actor)
+        return self.parameters("actor")
 
     def value_net(self) -> Params:
-        """The tree of V, an ensemble of one; empty for SAC."""
+        """The tree of OBAC's V, an ensemble of one; empty for SAC."""
         return dict(self._state().value)
 
-    def q_values(self, obs: Tensor, action: Tensor, which: Critic = "online") -> Tensor:
-        """Twin values, (2, B)."""
-        inputs = torch.cat([obs, action], dim=-1)
-        return critic_forward(self.critic(which), inputs, self.hyper.activation)
+    def q_values(self, obs: Tensor, action: Tensor, which: str = "online") -> Tensor:
+        """Twin values, (2, B); of a quantile critic the means."""
+        return self.evaluate(which, self.critic(which), obs, action)
+
+    def evaluate(
+        self, network: str, params: Params, obs: Tensor, action: Tensor, tap: Tap | None = None
+    ) -> Tensor:
+        """Values (members, B) of a critic, or of V, if it had these parameters."""
+        state = self._state()
+        return self._backend.family.evaluate(network, params, state, obs, action, self.hyper, tap)
 
     def q_layers(
         self,
         obs: Tensor,
         action: Tensor,
-        which: Critic = "online",
+        which: str = "online",
         perturbation: Mapping[str, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Twin values and every hidden output, see `fog.networks.critic_layers`."""
-        inputs = torch.cat([obs, action], dim=-1)
-        return critic_layers(self.critic(which), inputs, self.hyper.activation, perturbation)
+        recorder = LayerTap(perturbation)
+        values = self.evaluate(which, self.critic(which), obs, action, recorder)
+        return values, recorder.layers
 
-    def features(self, obs: Tensor, action: Tensor, which: Critic = "online") -> Tensor:
+    def features(self, obs: Tensor, action: Tensor, which: str = "online") -> Tensor:
         """Penultimate features of the twins, (2, B, width)."""
         return self.q_layers(obs, action, which)[1]["features"]
 
     def value(self, obs: Tensor) -> Tensor:
         """V(s), (B,)."""
-        return critic_forward(self._state().value, obs, self.hyper.activation)[0]
+        return self.evaluate("value", self.value_net(), obs, obs[:, :0])[0]
 
-    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def policy(self, obs: Tensor, tap: Tap | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation before squashing, each (B, act_dim)."""
-        return actor_forward(self._state().actor, obs, self.hyper.activation, self.hyper.log_std)
+        return self._backend.family.policy(self._state(), obs, self.hyper, tap)
 
     def policy_layers(
         self, obs: Tensor, perturbation: Mapping[str, Tensor] | None = None
     ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
         """The policy's Gaussian and every hidden output, see `fog.networks.actor_layers`."""
-        return actor_layers(
-            self._state().actor, obs, self.hyper.activation, self.hyper.log_std, perturbation
-        )
+        recorder = LayerTap(perturbation)
+        return self.policy(obs, recorder), recorder.layers
 
     def transition_losses(self, batch: Batch, noise: Tensor) -> dict[str, Loss]:
         """Training losses per transition by network; noise (B, act_dim) is the caller's."""

@@ -3,22 +3,30 @@
 The paper's rules. Critics gain one residual block at given numbers of updates since birth or the
 last reset. Their learning rate becomes initial rate x initial dense layers / current dense layers,
 and their optimisers start anew. A reset starts everything learnable anew, depth included.
+
+With `growth: injection` critics gain a plasticity injection instead (Nikishin et al., 2023), which
+preserves what they compute, see `fog.networks.critic`; their learning rate stays.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from fog.algorithms.optimiser import init_optimiser
-from fog.algorithms.state import State
-from fog.networks import Params, grow_critic, init_actor, init_critic
-from fog.records.sizes import NetworkSpec
+from fog.algorithms.state import AnyState, State
+from fog.networks import Params, depth_of, init_actor, init_critic
+from fog.records.sizes import NetworkSpec, Shapes, frozen_head, head_of
 from fog.settings.config import AgentConfig, Config
+
+Initialiser: TypeAlias = Callable[[np.random.Generator, Shapes], Params]
+"""Fresh values of a critic or a block, such as `fog.networks.init_critic`."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ def newborn(
     value = init_critic(rng, spec.value(depth))
     temperature = {"log": torch.tensor(math.log(config.initial_temperature))}
     actor, critic, value, temperature = (
-        _to(tree, device) for tree in (actor, critic, value, temperature)
+        on_device(tree, device) for tree in (actor, critic, value, temperature)
     )
     return State(
         actor=actor,
@@ -81,30 +89,56 @@ def newborn(
 
 
 def expanded(
-    state: State, rng: np.random.Generator, spec: NetworkSpec, config: AgentConfig
-) -> State:
-    """The agent with one fresh block in everything called a critic, and its optimisers anew.
+    state: AnyState,
+    rng: np.random.Generator,
+    spec: NetworkSpec,
+    config: AgentConfig,
+    init: Initialiser = init_critic,
+) -> AnyState:
+    """The agent with one fresh block (or injection) in every critic, and its optimisers anew.
 
     Online critics, offline critics and V each get their own block, the targets a copy of their
     critic's. All older parameters, the actor and the temperature stay the same tensors.
     """
-    depth, device = state.depth, state.temperature["log"].device
-    block = _to(init_critic(rng, spec.shape.block(depth, spec.ensemble)), device)
-    critic = grow_critic(state.critic, block)
-    target = grow_critic(state.target, {name: tensor.clone() for name, tensor in block.items()})
-    value = state.value
-    if spec.offline:
-        fresh = _to(init_critic(rng, spec.shape.block(depth, 1)), device)
-        value = grow_critic(value, fresh)
+    depth, device = depth_of(state.critic), state.critic["head.weight"].device
+    fresh = on_device(_fresh(state.critic, rng, spec, depth, init), device)
+    critic, target = (_joined(tree, fresh, spec) for tree in (state.critic, state.target))
     lr = spec.learning_rate(config.critic_lr, depth + 1)
-    return state._replace(
-        critic=critic,
-        target=target,
-        value=value,
-        critic_optimiser=init_optimiser(critic, lr, device),
-        value_optimiser=init_optimiser(value, lr, device),
-    )
+    changes: dict[str, Any] = {
+        "critic": critic,
+        "target": target,
+        "critic_optimiser": init_optimiser(critic, lr, device),
+    }
+    if "value" in state._fields:
+        fresh = _fresh(state.value, rng, spec, depth, init) if spec.offline else {}
+        changes["value"] = _joined(state.value, on_device(fresh, device), spec)
+        changes["value_optimiser"] = init_optimiser(changes["value"], lr, device)
+    grown: AnyState = state._replace(**changes)
+    return grown
 
 
-def _to(params: Params, device: torch.device) -> Params:
+def _fresh(
+    tree: Params, rng: np.random.Generator, spec: NetworkSpec, depth: int, init: Initialiser
+) -> Params:
+    """The next block of these critics, or for an injection a new head."""
+    if not spec.injects:
+        return init(rng, spec.block(depth, len(tree["head.weight"])))
+    return init(rng, {name: tuple(tensor.shape) for name, tensor in head_of(tree).items()})
+
+
+def _joined(tree: Params, fresh: Params, spec: NetworkSpec) -> Params:
+    """The tree with the block, or with its head frozen and the difference of two new ones added.
+
+    Old tensors stay the same objects; those of `fresh` are copied.
+    """
+    copies = [{name: tensor.clone() for name, tensor in fresh.items()} for _ in range(2)]
+    if not spec.injects or not tree:
+        return tree | copies[0]
+    index = 2 * (depth_of(tree) - spec.initial_depth)
+    frozen = frozen_head(head_of(tree), index) | frozen_head(copies[1], index + 1)
+    return tree | copies[0] | frozen
+
+
+def on_device(params: Params, device: torch.device) -> Params:
+    """The same tree on a device."""
     return {name: tensor.to(device) for name, tensor in params.items()}

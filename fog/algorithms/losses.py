@@ -1,4 +1,4 @@
-"""The losses of SAC and OBAC as pure functions: training and probes call the same ones.
+"""The losses of SAC, OBAC and relatives as pure functions: training and probes call the same ones.
 
 Every loss is per transition (shape (B,)); the update takes the mean, a whole-buffer probe keeps the
 entries. Values of an ensemble have shape (E, B). Section and item numbers refer to the OBAC and FoG
@@ -95,3 +95,28 @@ def actor_loss(log_prob: Tensor, value: Tensor, temperature: Tensor) -> Tensor:
 def temperature_loss(log_temperature: Tensor, log_prob: Tensor, target_entropy: float) -> Tensor:
     """-log(alpha) (log pi(a | s) + H_target), (B,); the log density is a constant here."""
     return -log_temperature * (log_prob.detach() + target_entropy)
+
+
+def entropy_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float) -> Tensor:
+    """Alpha (H - H_target), a scalar: the form of BRO and SimBa, whose gradient carries alpha."""
+    return log_temperature.exp() * (entropy - target_entropy)
+
+
+def quantile_loss(values: Tensor, target: Tensor) -> Tensor:
+    """Loss of twin critics per transition, (B,): quantile regression with a Huber loss.
+
+    Quantile i of a critic is set against every quantile j of the target: with d = y_j - z_i the
+    loss is |tau_i - 1(d < 0)| Huber(d), added up over i and averaged over j. It is thus about N
+    times the loss of one quantile, and BRO's learning rates belong to this scale.
+
+    Args:
+        values: (2, B, N), z of both critics.
+        target: (B, N), y.
+    """
+    count = values.shape[-1]
+    taus = (torch.arange(count, device=values.device, dtype=values.dtype) + 0.5) / count
+    difference = target[:, None, :] - values[..., None]
+    size = difference.abs()
+    huber = torch.where(size <= 1.0, 0.5 * difference.square(), size - 0.5)
+    weight = (taus[:, None] - (difference.detach() < 0).to(values.dtype)).abs()
+    return (weight * huber).sum(dim=-2).mean(dim=-1).sum(dim=0)

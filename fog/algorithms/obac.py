@@ -15,6 +15,15 @@ from fog.algorithms import losses, sac
 from fog.algorithms.gradient import gradient
 from fog.algorithms.hyperparameters import Hyperparameters, precision
 from fog.algorithms.optimiser import adamw_, polyak_
+from fog.algorithms.sac import COMPILES as COMPILES
+from fog.algorithms.sac import KEPT as KEPT
+from fog.algorithms.sac import NOISES as NOISES
+from fog.algorithms.sac import STOCHASTIC as STOCHASTIC
+from fog.algorithms.sac import decide as decide
+from fog.algorithms.sac import init_critic as init_critic
+from fog.algorithms.sac import newborn as newborn
+from fog.algorithms.sac import observe_ as observe_
+from fog.algorithms.sac import policy as policy
 from fog.algorithms.state import State
 from fog.events import Loss
 from fog.networks import GaussianAction, Params, Tap, critic_forward, members
@@ -30,6 +39,8 @@ METRICS: tuple[str, ...] = (
     "bc_gate",
 )
 """Names of the entries of the metrics vector, in order."""
+CRITICS: tuple[str, ...] = ("online", "offline")
+NETWORKS: tuple[str, ...] = ("online", "offline", "value", "actor")
 
 
 def update_(
@@ -160,3 +171,27 @@ def network_loss(
 def offline(values: Tensor) -> Tensor:
     """Those of the offline twins, of what all four critics say."""
     return values[2:]
+
+
+def parameters(state: State, network: str) -> Params:
+    """The tree of a network; see `sac.parameters`."""
+    if network == "value":
+        return dict(state.value)
+    if network.startswith("offline"):
+        return members(state.target if network.endswith("_target") else state.critic, 2, 4)
+    return sac.parameters(state, network)
+
+
+def evaluate(
+    network: str,
+    params: Params,
+    state: State,
+    obs: Tensor,
+    action: Tensor,
+    hyper: Hyperparameters,
+    tap: Tap | None = None,
+) -> Tensor:
+    """Q(s, a) of critics with these parameters, (E, B), or V(s), (1, B)."""
+    if network == "value":
+        return critic_forward(params, obs, hyper.activation, tap)
+    return sac.q_values(params, obs, action, hyper, tap)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fog.records.sizes import is_frozen
+
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 Params = dict[str, Tensor]
@@ -32,10 +34,11 @@ class Optimiser(NamedTuple):
 
 
 def init_optimiser(params: Mapping[str, Tensor], lr: float, device: torch.device) -> Optimiser:
-    """A fresh optimiser for `params`."""
+    """A fresh optimiser for `params`, but for frozen ones."""
+    trained = {name: value for name, value in params.items() if not is_frozen(name)}
     return Optimiser(
-        mean={name: torch.zeros_like(value) for name, value in params.items()},
-        square={name: torch.zeros_like(value) for name, value in params.items()},
+        mean={name: torch.zeros_like(value) for name, value in trained.items()},
+        square={name: torch.zeros_like(value) for name, value in trained.items()},
         step=torch.zeros((), device=device),
         lr=torch.tensor(lr, dtype=torch.float32, device=device),
     )
@@ -43,20 +46,24 @@ def init_optimiser(params: Mapping[str, Tensor], lr: float, device: torch.device
 
 @torch.no_grad()
 def adamw_(
-    params: Params, grads: Mapping[str, Tensor], state: Optimiser, weight_decay: float = 0.0
+    params: Params,
+    grads: Mapping[str, Tensor],
+    state: Optimiser,
+    weight_decay: float = 0.0,
+    beta1: float = BETA1,
 ) -> None:
-    """One AdamW step in place; Adam where `weight_decay` is 0."""
+    """One AdamW step in place of what has a gradient; Adam where `weight_decay` is 0."""
     state.step.add_(1)
-    names = list(params)
+    names = list(grads)
     if torch.compiler.is_compiling():
-        bias1 = 1 - torch.pow(BETA1, state.step.double())
+        bias1 = 1 - torch.pow(beta1, state.step.double())
         bias2 = 1 - torch.pow(BETA2, state.step.double())
         size = _once((state.lr / bias1).float())
         keep = 1 - weight_decay * state.lr
         root = _once(bias2.sqrt().float())
         for name in names:
             mean, square, grad = state.mean[name], state.square[name], grads[name]
-            new_mean = torch.lerp(mean, grad, 1 - BETA1)
+            new_mean = torch.lerp(mean, grad, 1 - beta1)
             new_square = BETA2 * square + (1 - BETA2) * grad.square()
             change = size * new_mean / (new_square.sqrt() / root + EPSILON)
             decayed = params[name] * keep if weight_decay else params[name]
@@ -72,7 +79,7 @@ def adamw_(
         [],
         [state.step] * len(names),
         lr=state.lr,
-        beta1=BETA1,
+        beta1=beta1,
         beta2=BETA2,
         weight_decay=weight_decay,
         eps=EPSILON,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fog.algorithms import losses
 from fog.algorithms.gradient import gradient
+from fog.algorithms.growth import newborn as newborn
 from fog.algorithms.hyperparameters import Hyperparameters, precision
 from fog.algorithms.optimiser import adamw_, polyak_
 from fog.algorithms.state import State
@@ -25,10 +26,17 @@ from fog.networks import (
     members,
     sample_action,
 )
+from fog.networks import init_critic as init_critic
 from fog.replay.batch import Batch
 
 METRICS: tuple[str, ...] = ("critic_loss", "q", "td_error", "actor_loss", "entropy", "temperature")
 """Names of the entries of the metrics vector, in order."""
+NOISES = 2
+CRITICS: tuple[str, ...] = ("online",)
+NETWORKS: tuple[str, ...] = ("online", "actor")
+KEPT: tuple[str, ...] = ()
+STOCHASTIC = True
+COMPILES = True
 
 
 def update_(
@@ -174,3 +182,45 @@ def q_values(
 ) -> Tensor:
     """Q(s, a) of every stacked critic, (E, B)."""
     return critic_forward(critics, torch.cat([obs, action], dim=-1), hyper.activation, tap)
+
+
+# What acting and probes need of an algorithm, see `fog.algorithms.families`
+
+
+def decide(state: State, obs: Tensor, noise: Tensor | None, hyper: Hyperparameters) -> Tensor:
+    """Actions sampled with the noise; tanh of the mean without."""
+    mean, log_std = policy(state, obs, hyper)
+    if noise is not None:
+        mean = torch.addcmul(mean, log_std.exp(), noise)
+    return torch.tanh(mean)
+
+
+def observe_(state: State, obs: Tensor) -> None:
+    """Observations go into the networks as they are, so there is nothing to take in."""
+
+
+def parameters(state: State, network: str) -> Params:
+    """The tree of the twins ("online"), of their targets ("online_target"), of the actor."""
+    if network == "actor":
+        return dict(state.actor)
+    return online(state.target if network == "online_target" else state.critic)
+
+
+def evaluate(
+    network: str,
+    params: Params,
+    state: State,
+    obs: Tensor,
+    action: Tensor,
+    hyper: Hyperparameters,
+    tap: Tap | None = None,
+) -> Tensor:
+    """Q(s, a) of critics with these parameters, (E, B)."""
+    return q_values(params, obs, action, hyper, tap)
+
+
+def policy(
+    state: State, obs: Tensor, hyper: Hyperparameters, tap: Tap | None = None
+) -> tuple[Tensor, Tensor]:
+    """Mean and log standard deviation before squashing, (B, act_dim) each."""
+    return actor_forward(state.actor, obs, hyper.activation, hyper.log_std, tap)

@@ -1,18 +1,25 @@
-"""Everything an agent learns, as one tree of tensors that flattens to a dictionary."""
+"""Everything an agent learns, as one tree of tensors that flattens to a dictionary.
+
+`State` is that of SAC and OBAC. An algorithm with other networks has a named tuple of its own: a
+field is a tree, or an optimiser if its name ends in "_optimiser". The functions here take any.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from torch import Tensor
 
 from fog.algorithms.optimiser import Optimiser
 from fog.errors import UserError
 from fog.networks import Params, depth_of
-from fog.records.sizes import NetworkSpec, Shapes
+from fog.records.sizes import NetworkSpec, Shapes, is_frozen
 
 _SEPARATOR = "/"
+
+AnyState = TypeVar("AnyState", bound=Any)
+"""The state of one algorithm."""
 
 
 class State(NamedTuple):
@@ -41,24 +48,21 @@ class State(NamedTuple):
     value_optimiser: Optimiser
     temperature_optimiser: Optimiser
 
-    @property
-    def depth(self) -> int:
-        """Residual blocks of the critics."""
-        return depth_of(self.critic)
 
-
-def clone_state(state: State) -> State:
+def clone_state(state: AnyState) -> AnyState:
     """A copy that shares no memory."""
-    return unflatten({name: tensor.clone() for name, tensor in flatten(state)})
+    copies = {name: tensor.clone() for name, tensor in flatten(state)}
+    copy: AnyState = unflatten(copies, type(state))
+    return copy
 
 
-def flatten(state: State) -> Iterator[tuple[str, Tensor]]:
+def flatten(state: Any) -> Iterator[tuple[str, Tensor]]:
     """Every tensor with its name, such as "critic_optimiser/mean/stem.bias"."""
     yield from _walk("", state._asdict())
 
 
-def unflatten(tensors: Mapping[str, Tensor]) -> State:
-    """The inverse of `flatten`."""
+def unflatten(tensors: Mapping[str, Tensor], kind: Any = State) -> Any:
+    """The inverse of `flatten`, for a state of this kind."""
     tree: dict[str, Any] = {}
     for name, tensor in tensors.items():
         *path, leaf = name.split(_SEPARATOR)
@@ -67,12 +71,12 @@ def unflatten(tensors: Mapping[str, Tensor]) -> State:
             node = node.setdefault(part, {})
         node[leaf] = tensor
     parts: dict[str, Any] = {}
-    for field in State._fields:
+    for field in kind._fields:
         part = tree.get(field, {})
         # An empty tree (V of SAC) leaves no trace in the flat form.
         optimiser = field.endswith("_optimiser")
         parts[field] = Optimiser(**{"mean": {}, "square": {}} | part) if optimiser else part
-    return State(**parts)
+    return kind(**parts)
 
 
 def check_fits(tensors: Mapping[str, Tensor], spec: NetworkSpec) -> None:
@@ -97,21 +101,15 @@ def check_fits(tensors: Mapping[str, Tensor], spec: NetworkSpec) -> None:
 
 
 def _state_shapes(spec: NetworkSpec, depth: int) -> Shapes:
-    trees: dict[str, Shapes] = {
-        "actor": spec.actor(),
-        "critic": spec.critic(depth),
-        "target": spec.critic(depth),
-        "value": spec.value(depth),
-        "temperature": {"log": ()},
-    }
     shapes: Shapes = {}
-    for field, tree in trees.items():
+    for field, tree in spec.trees(depth).items():
         shapes |= {_SEPARATOR.join((field, name)): shape for name, shape in tree.items()}
-        if field != "target":
+        if field not in spec.UNTRAINED:
             optimiser = f"{field}_optimiser"
             for moment in ("mean", "square"):
                 for name, shape in tree.items():
-                    shapes[_SEPARATOR.join((optimiser, moment, name))] = shape
+                    if not is_frozen(name):
+                        shapes[_SEPARATOR.join((optimiser, moment, name))] = shape
             shapes |= {_SEPARATOR.join((optimiser, name)): () for name in ("step", "lr")}
     return shapes
 

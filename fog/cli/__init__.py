@@ -1,7 +1,7 @@
 """The `fog` command: finds the subcommand, and turns user errors into one line and an exit code.
 
-Subcommands are imported only when called, because `fog --help` must not wait for torch. Packages
-beside this one add commands through the entry point group `fog.commands`.
+Subcommands are imported only when called, because `fog --help` must not wait for torch. Other
+packages add commands through the entry point group `fog.commands`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fog.system.text import one_line
 Command = Callable[[Sequence[str]], int]
 
 BUILT_IN = {
-    "doctor": ("fog.cli.doctor", "what works on this machine: suites, GL, device, threads"),
-    "tasks": ("fog.cli.listing", "the paper's 41 tasks"),
-    "variants": ("fog.cli.listing", "the named agents and ablations"),
+    "doctor": ("fog.cli.doctor", "check what works on this machine: suites, GL, device, threads"),
+    "tasks": ("fog.cli.listing", "list the paper's 41 tasks"),
+    "variants": ("fog.cli.listing", "list the named agents and ablations"),
     "train": ("fog.cli.train", "train one agent, with probes"),
-    "sweep": ("fog.cli.sweep", "train many: tasks x variants x seeds, restartable"),
+    "sweep": ("fog.cli.sweep", "train many agents: tasks x variants x seeds; resumable"),
 }
 
 
@@ -105,7 +105,8 @@ def _run(arguments: list[str]) -> int:
         _complain("interrupted")
         return 130
     except Exception as error:
-        # Commands of other packages need not know `UserError`: an exit code marks an error as one.
+        # Commands of other packages need not use `UserError`: an attribute `exit_code` marks a user
+        # error.
         exit_code = getattr(error, "exit_code", None)
         if not isinstance(exit_code, int):
             raise

@@ -17,8 +17,8 @@ from fog.system import machine
 
 def doctor(argv: Sequence[str]) -> int:
     """Report suites, rendering, device and threads; exit 1 if nothing can be trained."""
-    parser = Parser("doctor", "What works on this machine: suites, GL, device, threads.")
-    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser = Parser("doctor", "Check what works on this machine: suites, GL, device, threads.")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse(argv)
     report = examine()
     if options.json:

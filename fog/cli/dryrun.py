@@ -5,10 +5,13 @@ from __future__ import annotations
 from gymnasium.spaces import flatdim
 
 from fog import envs
+from fog.cli.sweepreport import roughly, size
 from fog.cli.table import render
 from fog.cli.train import never
+from fog.cost import estimate
 from fog.records import run_directory
 from fog.records.sizes import NetworkSpec
+from fog.records.specs import spec_of
 from fog.settings import config_file
 from fog.settings.config import Config
 from fog.training.device import compiles, device_of
@@ -16,7 +19,7 @@ from fog.training.schedule import UpdateSchedule, timeline
 
 
 def describe(config: Config) -> str:
-    """Settings, timeline, parameter counts and memory of a run, as text."""
+    """Settings, timeline, parameter counts and cost of a run, as text."""
     device = device_of(config)
     env = envs.make(config.run.known_task(), config.run.seed)
     obs_dim, act_dim = flatdim(env.observation_space), flatdim(env.action_space)
@@ -27,6 +30,7 @@ def describe(config: Config) -> str:
             config_file.to_yaml(config).rstrip(),
             _lifecycle(config),
             _size(config, obs_dim, act_dim),
+            _cost(config),
             f"device: {device}, compiled: {'yes' if compiles(config, device) else 'no'}",
         ]
     )
@@ -44,7 +48,7 @@ def _lifecycle(config: Config) -> str:
 
 
 def _size(config: Config, obs_dim: int, act_dim: int) -> str:
-    spec = NetworkSpec.from_settings(config.flat(), obs_dim, act_dim)
+    spec = spec_of(config.flat(), obs_dim, act_dim)
     rows = []
     for depth in range(spec.initial_depth, spec.maximal_depth + 1):
         counts, rate = spec.parameters(depth), spec.learning_rate(config.agent.critic_lr, depth)
@@ -60,6 +64,21 @@ def _size(config: Config, obs_dim: int, act_dim: int) -> str:
     return (
         f"observation {obs_dim}, action {act_dim}; replay of {config.replay.capacity} transitions "
         f"takes about {megabytes:.0f} MB\n"
-        "parameters count every network, targets included; V has no target\n"
-        "dense layers of a critic count its head; the actor has 3, head included\n" + table
+        f"parameters at depth {spec.initial_depth}: {_by_network(spec)}\n"
+        "parameters count every network, targets included; dense layers of a critic count its "
+        "head\n" + table
     )
+
+
+def _by_network(spec: NetworkSpec) -> str:
+    counts = spec.parameters(spec.initial_depth)
+    named = {name: at for name, at in counts.items() if name not in ("trainable", "total")}
+    return ", ".join(f"{name.replace('_', ' ')} {at:,}" for name, at in named.items())
+
+
+def _cost(config: Config) -> str:
+    """What is known without measuring: `fog sweep --dry-run` measures."""
+    found = estimate([config], calibrate=False)
+    memory, disk = size(found.peak_memory_bytes), size(found.disk_bytes)
+    line = f"cost: about {roughly(found.seconds_total)} of one core, {memory} of memory, {disk} "
+    return "\n".join([f"{line}on disk", *(f"  {note}" for note in found.notes)])

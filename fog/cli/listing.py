@@ -24,8 +24,8 @@ def short(number: float) -> str:
 
 def tasks(argv: Sequence[str]) -> int:
     """List the paper's tasks with budget, reset list and printed scores."""
-    parser = Parser("tasks", "The paper's 41 tasks, with the results it prints.")
-    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser = Parser("tasks", "List the paper's 41 tasks, with the results it prints.")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--group", metavar="NAME", help=f"only one of: {', '.join(GROUPS)}")
     options = parser.parse(argv)
     if options.group is not None and options.group not in GROUPS:
@@ -51,7 +51,7 @@ def tasks(argv: Sequence[str]) -> int:
     print(render(header, rows, right=frozenset({2, 4, 6, 7, 8, 9})))
     print(f"\n{len(rows)} tasks. * as printed in the paper, mean of 3 seeds. Beyond these: gym:ID,")
     print("dmc:domain-task, mw:task, hb:id, for example gym:Pendulum-v1 or dmc:cheetah-run.")
-    print(f"Resets by default: {_resets(DEFAULT_RESETS)}.")
+    print(f"Default resets: {_resets(DEFAULT_RESETS)}.")
     own: dict[tuple[int, ...], list[str]] = {}
     for task in chosen:
         own.setdefault(task.reset_steps, []).append(task.name)
@@ -72,8 +72,10 @@ def _task_record(task: Any) -> dict[str, Any]:
 
 def variants(argv: Sequence[str]) -> int:
     """List the named variants and what each changes against FoG."""
-    parser = Parser("variants", "The named agents: each is a set of overrides of FoG's settings.")
-    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser = Parser(
+        "variants", "List the named agents: each is a set of overrides of FoG's settings."
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse(argv)
     if options.json:
         records = [
@@ -95,5 +97,5 @@ def variants(argv: Sequence[str]) -> int:
             family = variant.family
             print(f"\n{family}" if variant.name != next(iter(VARIANTS)) else family)
         print(f"  {variant.name:<{width}}  {variant.summary}")
-    print("\n`fog train --variant NAME --dry-run --task T` prints every setting of one.")
+    print("\n`fog train --variant NAME --dry-run --task T` prints every setting of a variant.")
     return 0

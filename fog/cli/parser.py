@@ -18,7 +18,7 @@ from fog.system.text import shown
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that raises `UserError` in place of printing its usage and exiting."""
+    """argparse that raises `UserError` instead of printing its usage and exiting."""
 
     def __init__(self, command: str, summary: str, **options: Any) -> None:
         super().__init__(
@@ -32,13 +32,13 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Raise the parser's complaint as a user error."""
+        """Raise the parser's message as a user error."""
         raise UserError(f"{message}; `{self.prog} --help` lists the options")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuse `--flag=--`, of which argparse makes an empty list, then parse what is known."""
+        """Refuse `--flag=--`, which argparse turns into an empty list, then parse known flags."""
         for item in args or ():
             flag, _, value = item.partition("=")
             if value == "--" and flag.startswith("-"):
@@ -74,7 +74,7 @@ def integer(text: str) -> int:
 
 
 def pathname(text: str) -> Path:
-    """A file or folder that may be there or not, but that the system can look for."""
+    """A file or folder that need not exist but has a valid path."""
     try:
         if not text.strip():
             raise ValueError("it is empty")
@@ -83,7 +83,7 @@ def pathname(text: str) -> Path:
         pass
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise argparse.ArgumentTypeError(f"no path: {shown(text)}: {reason}") from None
+        raise argparse.ArgumentTypeError(f"not a valid path: {shown(text)}: {reason}") from None
     return Path(text)
 
 
@@ -112,8 +112,8 @@ def add_settings(
 ) -> None:
     """Add every setting of the config as a flag, with its resolved default in the help.
 
-    Only flags that were given appear in the parsed namespace, so that a default is never mistaken
-    for a wish. Settings named in `skip` are left out; `hidden` keeps all of them out of the help.
+    The parsed namespace holds only flags that were given, so that a default is never mistaken for
+    an explicit setting. `skip` names settings to leave out; `hidden` keeps all out of the help.
     """
     for name, cls in GROUPS.items():
         title = (cls.__doc__ or "").partition("\n")[0]
@@ -138,7 +138,7 @@ def add_settings(
 
 
 def _named(read: Any, hint: Any) -> Any:
-    """A reader whose complaint says what was expected and what came."""
+    """A reader whose error says what was expected and what it got."""
 
     def reader(text: str) -> Any:
         try:

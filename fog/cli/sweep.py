@@ -1,4 +1,4 @@
-"""`fog sweep`: many runs, skipped, resumed or started as their directories say."""
+"""`fog sweep`: skip, resume or start many runs, depending on their directories."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fog.sweep.job import Job
 from fog.sweep.plan import Block, Plan
 from fog.system.text import plain
 
-_SUMMARY = """Train every variant on every task with every seed, each run in a process of its own.
+_SUMMARY = """Train every variant on every task with every seed, each run in its own process.
 
-Finished runs are skipped and interrupted ones resumed, so the same command always goes on where the
-last one stopped. Ctrl-C saves all runs. A --plan file holds larger experiments; docs/sweeps.md
-explains its format, and narrows to the given --tasks, --variants and --seeds."""
+Finished runs are skipped and interrupted ones resumed, so the same command always continues where
+the last one stopped. Ctrl-C saves all runs. A --plan file holds larger experiments (docs/sweeps.md
+explains its format); --tasks, --variants and --seeds then select part of it."""
 
 _EPILOG = """Every setting of `fog train` is a flag here too and applies to every run, for example
 --width 64 --scale 0.02 --probes all --out runs/first; `fog train --help` lists them.
@@ -36,7 +36,7 @@ def _parser(engine_name: str) -> Parser:
     parser = Parser("sweep", _SUMMARY, usage=usage, epilog=_EPILOG)
     which = parser.add_argument_group("which runs")
     which.add_argument(
-        "--plan", metavar="FILE", type=pathname, help="runs from a YAML file, or by name"
+        "--plan", metavar="FILE", type=pathname, help="YAML file of runs, or the name of a plan"
     )
     which.add_argument(
         "--tasks", nargs="+", metavar="T", help="task names, or suite:NAME such as suite:dmc-hard"
@@ -48,15 +48,17 @@ def _parser(engine_name: str) -> Parser:
     how.add_argument(
         "--jobs", type=integer, metavar="N", help="runs at once [local: cores / --threads]"
     )
-    how.add_argument("--dry-run", action="store_true", help="show runs, updates, time and memory")
-    how.add_argument("--list", action="store_true", help="show the command of every run, and stop")
+    how.add_argument(
+        "--dry-run", action="store_true", help="show runs, updates, time and memory, then exit"
+    )
+    how.add_argument("--list", action="store_true", help="show the command of every run, then exit")
     engine.load(engine_name).add_options(parser)
     add_settings(parser, Config(), skip=_GRID, hidden=True)
     return parser
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Parse in two steps: the engine decides which flags there are."""
+    """Parse in two steps: the engine decides which flags exist."""
     first = Parser("sweep", "", add_help=False)
     first.add_argument("--engine", default="local")
     chosen, _ = first.parse_known_args(argv)
@@ -85,7 +87,7 @@ def _split(items: Sequence[str]) -> list[str]:
 
 
 def _jobs(options: argparse.Namespace) -> list[Job]:
-    """The runs that a command line asks for, all of them resolved and so checked."""
+    """The runs that a command line asks for, all resolved and so validated."""
     chosen = _plan(options)
     overrides = settings(options)
     scale = overrides.pop("scale", chosen.scale)
@@ -114,7 +116,7 @@ def sweep(argv: Sequence[str]) -> int:
     outcome = Sweep(jobs, carrier, view()).run()
     print(sweepreport.summary(outcome), flush=True)
     if outcome.exit_code:
-        _say(f"Go on with: {shlex.join(['fog', 'sweep', *argv])}")
+        _say(f"Continue with: {shlex.join(['fog', 'sweep', *argv])}")
     return outcome.exit_code
 
 

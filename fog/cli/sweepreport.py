@@ -1,4 +1,4 @@
-"""What `fog sweep` says before anything starts, and when all has ended."""
+"""What `fog sweep` prints before anything starts and after everything has ended."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def runs(jobs: Sequence[Job]) -> str:
     begun = len(jobs) - done - states.count("new")
     total = sum(job.updates for job in jobs)
     return (
-        f"{table}\n\n{len(jobs)} runs ({done} finished already, {begun} begun), "
-        f"{total:,} updates in all; steps and updates are those of one run"
+        f"{table}\n\n{len(jobs)} runs ({done} already finished, {begun} started), "
+        f"{total:,} updates in all; steps and updates are per run"
     )
 
 
@@ -71,20 +71,20 @@ def spans(seeds: Iterable[int]) -> str:
 
 
 def cost(estimate: Estimate, jobs: Sequence[Job], at_once: int) -> str:
-    """What the sweep will take on this machine, and what it lacks for it."""
+    """What the sweep will take on this machine, and what the machine lacks for it."""
     disk = shutil.disk_usage(existing(jobs[0].directory)).free
     memory = machine.hardware()["memory_gib"] * 2**30
     lines = [
-        f"time    about {roughly(estimate.seconds_wall)} on this machine with {at_once} at once "
-        f"({roughly(estimate.seconds_total)} of one core)",
-        f"memory  {size(estimate.peak_memory_bytes)} at most at once",
+        f"time    about {roughly(estimate.seconds_wall)} on this machine, {at_once} runs at once "
+        f"({roughly(estimate.seconds_total)} on one core)",
+        f"memory  {size(estimate.peak_memory_bytes)} at the peak",
         f"disk    {size(estimate.disk_bytes)}",
     ]
     lines += [f"note: {note}" for note in estimate.notes]
     if estimate.peak_memory_bytes > memory:
         lines.append(f"note: this machine has {size(memory)} of memory; lower --jobs")
     if estimate.disk_bytes > disk:
-        lines.append(f"note: only {size(disk)} of disk are free; choose another --out")
+        lines.append(f"note: only {size(disk)} of disk is free; choose another --out")
     return "\n".join(lines)
 
 
@@ -105,7 +105,7 @@ def size(count: float) -> str:
 
 
 def summary(outcome: Outcome) -> str:
-    """How every group of runs ended, what failed and why, and the whole in one line."""
+    """How every group of runs ended, what failed and why, and a one-line total."""
     tally = outcome.tally
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in tally.entries:
@@ -132,7 +132,7 @@ def summary(outcome: Outcome) -> str:
         if entry.state == "failed"
     ]
     if outcome.disk_full:
-        lines.append("The disk is full: free some space, then the same command goes on")
+        lines.append("The disk is full: free some space, then run the same command again")
     if outcome.detached:
         lines.append("Submitted; the same command without --detach shows and completes them")
     if any(entry.state == "busy" for entry in tally.entries):

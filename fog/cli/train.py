@@ -18,10 +18,10 @@ from fog.settings.config import Config
 from fog.system.text import one_line, plain, shown
 from fog.training.schedule import Planned, timeline
 
-_SUMMARY = """Train one agent on one task, with probes on if asked, into its own run directory.
+_SUMMARY = """Train one agent on one task, with optional probes, into its own run directory.
 
-Settings come from the task, the variant and the scale, then --config, then the flags below, which
-mean what they say and are not scaled. Values in brackets are what the run would use."""
+Settings come from the task, the variant and the scale, then --config, then the flags below. Flags
+are taken as given, not scaled. Values in brackets are those the run would use."""
 
 EXIT_CODES = {"finished": 0, "diverged": 3, "interrupted": 130}
 
@@ -32,8 +32,8 @@ def _parser(defaults: Config) -> Parser:
     actions.add_argument(
         "--config", metavar="FILE", type=pathname, help="settings from a YAML file"
     )
-    actions.add_argument("--resume", action="store_true", help="go on with an interrupted run")
-    actions.add_argument("--dry-run", action="store_true", help="show what would run, and stop")
+    actions.add_argument("--resume", action="store_true", help="continue an interrupted run")
+    actions.add_argument("--dry-run", action="store_true", help="show what would run, then exit")
     add_settings(parser, defaults)
     return parser
 
@@ -128,4 +128,4 @@ def _conclude(status: str, directory: Path, final: float | None, argv: Sequence[
     else:
         resume = [] if "--resume" in argv else ["--resume"]
         command = shlex.join(["fog", "train", *argv, *resume])
-        _say(f"Interrupted, everything is saved. Go on with: {command}")
+        _say(f"Interrupted; everything is saved. Continue with: {command}")

@@ -1,4 +1,4 @@
-"""What an estimate assumes where nothing was measured, each with where it comes from.
+"""What an estimate assumes where nothing was measured, with the source of each number.
 
 Measured with `benchmarks/cost.py` on one core with AVX2; docs/cost.md shows the measurements.
 """
@@ -32,12 +32,17 @@ EPISODE_LENGTH = 1000
 COMPILED: dict[str, dict[int, float]] = {
     "sac": {64: 0.44, 128: 0.51, 256: 0.59, 512: 0.73},
     "obac": {64: 0.53, 128: 0.65, 256: 0.64, 512: 0.82},
+    "bro": {512: 0.45},
+    "simba": {512: 0.94},
+    "ne": {256: 1.0},
 }
-"""Time of a compiled update over that of an uncompiled one, by width."""
+"""Time of a compiled update over that of an uncompiled one, by width; those of bro and simba are
+from `benchmarks/opponents.py`, and ne is not compiled."""
 COMPILE_SECONDS = {"sac": (19.0, 13.0), "obac": (31.0, 13.0)}
 """Seconds of compiling for the first time: a constant, and so much for each block.
 
-Measured were obac at two depths and sac at one; a block is taken to cost as much in both."""
+Measured were obac at two depths and sac at one; a block is taken to cost as much in both, and other
+algorithms as much as obac."""
 
 
 def fill(calibration: Calibration, configs: Sequence[Config]) -> list[str]:
@@ -76,7 +81,7 @@ def compiled_factor(config: Config) -> float:
 
 def compile_seconds(config: Config, work: Work) -> float:
     """Compiling once for each depth. Runs of one shape share the result through the cache."""
-    constant, block = COMPILE_SECONDS[config.agent.backbone]
+    constant, block = COMPILE_SECONDS.get(config.agent.backbone, COMPILE_SECONDS["obac"])
     return sum(constant + block * depth for depth in work.updates)
 
 

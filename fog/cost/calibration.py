@@ -1,7 +1,7 @@
-"""What this machine takes for an update, a simulator step, a start: measured once, then remembered.
+"""How long an update, a simulator step and a start take on this machine: measured once, then kept.
 
 Measurements live in one JSON file of the user's cache directory for each machine, set of versions
-and state of this code. What is missing for the runs at hand is measured and added; what cannot be
+and state of this code. What is missing for the given runs is measured and added; what cannot be
 measured is filled in by `fog.cost.assumptions`, which says so.
 """
 
@@ -29,6 +29,7 @@ from fog.errors import UserError
 from fog.fast import one_twin_pays
 from fog.records.run_directory import write_atomically
 from fog.records.sizes import NetworkSpec
+from fog.records.specs import spec_of
 from fog.settings import tasks
 from fog.settings.config import Config
 from fog.system import machine
@@ -41,14 +42,14 @@ TASK_SECONDS = 6.0
 """Time for the simulators of one suite; those that do not fit are taken to be like the others."""
 
 _NEAR = 1.15
-"""An update measured within this factor in FLOPs needs no measurement of its own."""
+"""An update within this factor in FLOPs of a measured one is not measured."""
 _CODE = ("*.py", "agents/*.py", "cost/*.py", "envs/*.py", "networks/*.py", "replay/*.py")
 """Files of the package whose change makes old measurements void."""
 
 
 @dataclass
 class Calibration:
-    """Measurements by what they are of. Times are seconds."""
+    """Measurements by what was measured. Times are in seconds."""
 
     process: dict[str, float] = field(default_factory=dict)
     """`start` and `bytes` of a process that has imported the trainer."""
@@ -86,7 +87,7 @@ class Point:
     @property
     def spec(self) -> NetworkSpec:
         """Its networks."""
-        return NetworkSpec.from_settings(self.config.flat(), self.obs_dim, self.act_dim)
+        return spec_of(self.config.flat(), self.obs_dim, self.act_dim)
 
     @property
     def flops(self) -> int:
@@ -96,7 +97,7 @@ class Point:
 
 
 def kind_of(config: Config) -> str:
-    """What decides the speed of an update beside its FLOPs."""
+    """What decides the speed of an update besides its FLOPs."""
     network, agent, runtime = config.network, config.agent, config.runtime
     parts = (agent.backbone, network.critic_layer_norm, network.width, network.activation)
     where = (device_of(config).type, runtime.threads, runtime.precision)
@@ -109,7 +110,7 @@ def sampler_of(config: Config) -> str:
 
 
 def extremes(configs: Iterable[Config]) -> dict[str, tuple[Point, Point]]:
-    """The cheapest and the dearest update of every kind among the runs."""
+    """The cheapest and the most expensive update of every kind among the runs."""
     points: dict[str, list[Point]] = {}
     for config in configs:
         obs_dim, act_dim = dimensions(config.run.task)
@@ -242,7 +243,7 @@ def cache_path() -> Path:
 
 
 def load(path: Path) -> Calibration:
-    """What is remembered; nothing if there is no such file or it cannot be read."""
+    """The stored measurements; nothing if the file does not exist or cannot be read."""
     try:
         return Calibration(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):

@@ -35,8 +35,11 @@ FIXED_BYTES = 4_000
 def checkpoint_bytes(config: Config, work: Work, spec: NetworkSpec, episode_length: int) -> int:
     """One checkpoint at the end of the run: agent, replay, state of the probes."""
     kept = min(config.replay.capacity, work.steps)
-    trained = len(spec.actor()) + len(spec.critic(work.deepest)) + len(spec.value(work.deepest))
-    tensors = 3 * trained + len(spec.critic(work.deepest))
+    # Beside each trained tensor the optimiser's two moments.
+    tensors = sum(
+        len(tree) * (1 if name in spec.UNTRAINED else 3)
+        for name, tree in spec.trees(work.deepest).items()
+    )
     agent = state_bytes(spec, work.deepest) + TENSOR_BYTES * tensors
     finals = FLOAT * spec.obs_dim * (kept // episode_length)
     replay = ring_bytes(kept, spec.obs_dim, spec.act_dim) + FLOAT * work.steps + finals

@@ -28,6 +28,7 @@ from fog.cost.probes import attached, probe_costs, unpriced
 from fog.cost.work import Work, work_of
 from fog.fast import one_twin_pays
 from fog.records.sizes import NetworkSpec
+from fog.records.specs import spec_of
 from fog.settings import tasks
 from fog.settings.config import Config
 from fog.training.device import compiles, device_of
@@ -82,10 +83,10 @@ def estimate(
         jobs: how many run at a time.
         calibrate: measure what is not yet known of this machine, about 15 s; otherwise use what is
             remembered, and the numbers of a reference machine for the rest.
-        say: told in one line if a measurement begins.
+        say: called with one line if a measurement begins.
 
     Raises:
-        UserError: a task is unknown here in every respect, or the measurement failed.
+        UserError: nothing is known about a task here, or the measurement failed.
     """
     path = calibration.cache_path()
     known = calibration.load(path)
@@ -115,7 +116,7 @@ def estimate(
 def _run(config: Config, known: Calibration) -> RunCost:
     run, work = config.run, work_of(config)
     task = known.tasks[run.task]
-    spec = NetworkSpec.from_settings(config.flat(), int(task["obs_dim"]), int(task["act_dim"]))
+    spec = spec_of(config.flat(), int(task["obs_dim"]), int(task["act_dim"]))
     length = -(-int(task["episode_length"] or assumptions.EPISODE_LENGTH) // run.action_repeat)
     compiled = compiles(config, device_of(config))
     suite = known.suites[tasks.get(run.task).suite]

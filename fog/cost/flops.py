@@ -16,13 +16,13 @@ from typing import Literal
 
 from fog.records.sizes import NetworkSpec, Shapes
 
-Network = Literal["actor", "critics", "twins", "value"]
+Network = Literal["actor", "critics", "twins", "value", "explorer"]
 First = Literal["whole", "none", "action"]
 
 
 @dataclass(frozen=True)
 class Term:
-    """One pass through one network: a product for each dense layer, but for critics' heads."""
+    """One pass through one network: a product for each dense layer except critics' heads."""
 
     name: str
     network: Network
@@ -31,6 +31,8 @@ class Term:
     """How much of the first layer's product is made: with the action's columns alone, or none."""
     measuring: bool = False
     """Whether `transition_losses`, which the whole-buffer probe calls, makes the pass too."""
+    beside: Network | None = None
+    """Another network without which the pass is not made."""
 
 
 TERMS = (
@@ -48,8 +50,15 @@ TERMS = (
     Term("action gradient", "twins", "back to the action only", first="action"),
     Term("policy's weight gradients", "actor", "one product for each weight"),
     Term("policy's input gradients", "actor", "none for the batch", first="none"),
+    Term("optimistic actor", "explorer", "BRO's second actor"),
+    Term("its weight gradients", "explorer", "one product for each weight"),
+    Term("its input gradients", "explorer", "none for the batch", first="none"),
+    Term("its value", "twins", "at its action", beside="explorer"),
+    Term("its action gradient", "twins", "to the action only", first="action", beside="explorer"),
+    Term("the new policy", "actor", "whose mean it shifts", beside="explorer"),
 )
-"""What `fog.fast.update` multiplies. OBAC's terms are zero for SAC, whose V has no weights."""
+"""What an update multiplies. A network that an algorithm does not have has no weights, so OBAC's
+terms are zero for SAC, and those of the optimistic actor for both."""
 
 
 def update_flops(
@@ -102,12 +111,12 @@ def _per_row(term: Term, spec: NetworkSpec, depth: int) -> int:
 
 def _weights(term: Term, spec: NetworkSpec, depth: int) -> list[tuple[int, ...]]:
     """The weights that the pass multiplies with, as far as it does."""
-    found = weights(_shapes(term, spec, depth))
-    if not found:
+    found = weights(_shapes(term.network, spec, depth))
+    if not found or (term.beside and not _shapes(term.beside, spec, depth)):
         return []
     first, *rest = found
-    if term.network != "actor":
-        # The head's product has a single column or row: no matrix product makes it.
+    if rest[-1][-1] == 1:
+        # The product of a head with one output has a single column: no matrix product makes it.
         rest.pop()
     if term.first == "none":
         return rest
@@ -122,13 +131,15 @@ def weights(shapes: Shapes) -> list[tuple[int, ...]]:
     return [shape for name, shape in shapes.items() if name.endswith(".weight")]
 
 
-def _shapes(term: Term, spec: NetworkSpec, depth: int) -> Shapes:
-    match term.network:
+def _shapes(network: Network, spec: NetworkSpec, depth: int) -> Shapes:
+    match network:
         case "actor":
             return spec.actor()
         case "critics":
             return spec.critic(depth)
         case "twins":
-            return spec.critic(depth, ensemble=2)
+            return spec.critic(depth, ensemble=min(2, spec.ensemble))
         case "value":
             return spec.value(depth)
+        case "explorer":
+            return spec.explorer()

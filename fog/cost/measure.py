@@ -1,7 +1,7 @@
 """Timing what a run repeats, on this machine: `python -m fog.cost.measure REQUEST RESULT`.
 
-Runs as a process of its own: what it imports and allocates can then be measured too, and nothing of
-it stays with the caller. Both arguments are JSON files; `fog.cost.calibration` writes the first and
+Runs as a separate process, so that its imports and allocations can be measured too and none of them
+stay with the caller. Both arguments are JSON files; `fog.cost.calibration` writes the first and
 reads the second. Where one thread does all the work, its processor time is measured, so that other
 work on the machine counts little.
 """
@@ -65,7 +65,7 @@ def _tasks(names: list[str], seconds: float) -> dict[str, Any]:
         if found and time.perf_counter() > ends:
             break
         spent, grown = [], []
-        # Nothing made here is let go, so that growth of the peak is growth.
+        # Nothing made here is freed, so that a higher peak means more memory in use.
         try:
             for stream in ("env", "eval"):
                 before, began = peak_bytes(), time.process_time()
@@ -102,7 +102,7 @@ def _steps(env: TaskEnv) -> float:
         spent.append(time.process_time() - began)
         if terminated or truncated:
             env.reset()
-    # The mean: steps with contacts are dear, and they belong to the run.
+    # The mean: steps with contacts are expensive, and they are part of the run.
     return statistics.fmean(spent)
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def peak_bytes(pid: int | None = None) -> int:
-    """Bytes that a process had in memory at its fullest; 0 if it has ended.
+    """Peak memory of a process in bytes; 0 if it has ended.
 
-    On Linux not from `getrusage`: a program that is started inherits there what its parent held,
-    so that every child of a large process looks as large.
+    On Linux not from `getrusage`: there a child inherits the peak of its parent, so that every
+    child of a large process looks as large.
 
     Args:
-        pid: of which process; this one if None, and outside Linux no other can be asked for.
+        pid: which process; this one if None. Outside Linux only this process is supported.
     """
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

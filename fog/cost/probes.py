@@ -53,7 +53,7 @@ def outline(config: Config, work: Work, spec: NetworkSpec, episode_length: int) 
     # All but the head of each network; V has one member, and SAC none of it.
     layers = [len(weights(tree)) - 1 for tree in trees]
     neurons = spec.width * (spec.ensemble * layers[0] + max(0, layers[1]) + layers[2])
-    critics = spec.ensemble // 2
+    critics = max(1, spec.ensemble // 2)
     return Outline(
         steps=work.steps,
         warmup_steps=work.warmup_steps,

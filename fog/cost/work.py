@@ -59,7 +59,7 @@ def work_of(config: Config) -> Work:
         evaluations=-(-end // run.eval_every),
         windows=windows,
         checkpoints=(end - 1) // config.runtime.checkpoint_every + 1,
-        # Rows without updates are not written; the end of priming has one of its own.
+        # Rows without updates are not written; the end of priming has a separate row.
         log_rows=-(-end // run.log_every)
         - run.warmup_steps // run.log_every
         + updates.primes(run.warmup_steps),

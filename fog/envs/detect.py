@@ -22,7 +22,7 @@ class SuiteStatus:
     suite: str
     available: bool
     version: str | None
-    """The installed version, None where there is none."""
+    """The installed version, or None."""
     detail: str
     """What is installed, or how to repair it."""
 

@@ -20,7 +20,7 @@ _LIBRARIES = {
 }
 
 # MuJoCo's own context is set up, because a window system can hand out contexts that it cannot use.
-# In a process of its own, because a broken driver ends the process.
+# In a separate process, because a broken driver ends the process.
 _TRIAL = """
 import importlib, sys, warnings
 warnings.simplefilter("ignore")
@@ -34,7 +34,7 @@ print("ready")
 
 
 def try_backends(timeout: float = 10.0) -> dict[str, str]:
-    """Try each backend in a process of its own, all at once: "works", or why not."""
+    """Try each backend in a separate process, all at once: "works", or why not."""
     obstacles = {backend: _obstacle(backend) for backend in BACKENDS}
     trials = {name: _start_trial(name) for name, obstacle in obstacles.items() if not obstacle}
     return {
@@ -94,9 +94,9 @@ def _try_backend(backend: str) -> str:
 def require_backend() -> str:
     """Make sure that frames can be drawn, and return the backend.
 
-    A value of MUJOCO_GL set by the user is left alone. Where there is none, the first backend that
-    works is chosen and put there: Gymnasium's renderer, which draws the frames of all suites, reads
-    it at the first frame, so it does not matter what was imported before.
+    A value of MUJOCO_GL set by the user is left alone. If it is not set, it is set to the first
+    backend that works: Gymnasium's renderer, which draws the frames of all suites, reads it at the
+    first frame, so it does not matter what was imported before.
     """
     chosen = os.environ.get("MUJOCO_GL", "")
     if not chosen:

@@ -51,8 +51,8 @@ class GymSimulator:
     def never_terminate(self) -> None:
         """Use the MuJoCo tasks' own switch.
 
-        While it is on, v4 pays its reward for being healthy whatever the state, since an unhealthy
-        robot ends the episode. Off, one that lies on its back earns nothing for it.
+        While it is on, v4 pays the healthy reward in any state, since an unhealthy robot ends the
+        episode. When it is off, a robot on its back does not get that reward.
         """
         bare = cast(Any, self.env.unwrapped)
         if hasattr(bare, "_terminate_when_unhealthy"):
@@ -74,7 +74,7 @@ def build(env_id: str, render_mode: str | None) -> GymSimulator:
         if module:
             try:
                 if not all(part.isidentifier() for part in module.split(".")):
-                    raise ImportError("that is no name of a module")
+                    raise ImportError("not a module name")
                 importlib.import_module(module)
             except ImportError as error:
                 raise UserError(

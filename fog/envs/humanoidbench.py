@@ -66,7 +66,7 @@ def _import_humanoid_bench() -> None:
 
 @contextlib.contextmanager
 def _global_generator(seed: int) -> Iterator[None]:
-    """Seed numpy's global generator and put it back: HumanoidBench knows no other."""
+    """Seed numpy's global generator and restore it: HumanoidBench uses no other."""
     state = np.random.get_state()  # noqa: NPY002
     np.random.seed(seed)  # noqa: NPY002
     try:

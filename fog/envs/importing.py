@@ -34,7 +34,7 @@ def import_suite(module: str, fix: str) -> ModuleType:
     imported, and where it is broken they fail with whatever its loader raises.
 
     Raises:
-        UserError: It is not installed (then `fix` repairs it), or MUJOCO_GL stands in its way.
+        UserError: It is not installed (then `fix` repairs it), or MUJOCO_GL prevents the import.
     """
     package = module.partition(".")[0]
     if importlib.util.find_spec(package) is None:

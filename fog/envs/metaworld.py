@@ -18,7 +18,7 @@ class MetaWorldSimulator:
 
     Meta-World ignores `reset(seed=)` and draws positions from numpy's global generator. Its
     `seeded_rand_vec` switch makes it draw from the environment's own generator instead, which is
-    set anew for every episode.
+    reseeded for every episode.
     """
 
     def __init__(self, env: Any) -> None:
@@ -52,7 +52,7 @@ class MetaWorldSimulator:
         """Nothing to do: it never does."""
 
     def render(self) -> NDArray[np.uint8]:
-        """The current frame; the camera stands on its head, so the frame is turned."""
+        """The current frame, rotated because the camera is upside down."""
         return cast("NDArray[np.uint8]", self._env.render()[::-1, ::-1].copy())
 
     def close(self) -> None:

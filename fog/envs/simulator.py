@@ -39,9 +39,9 @@ class Simulator(Protocol):
         """One step of the suite: observation, reward, terminated, truncated, info."""
 
     def never_terminate(self) -> None:
-        """Go on, from now on, where the suite would end an episode; called before the first reset.
+        """Continue where the suite would end an episode; called before the first reset.
 
-        `step` may still say `terminated` if the suite knows no such mode; it is then ignored.
+        `step` may still return `terminated` if the suite has no such mode; it is then ignored.
         """
 
     def render(self) -> NDArray[np.uint8]:
@@ -52,7 +52,7 @@ class Simulator(Protocol):
 
 
 def unbounded(size: int) -> spaces.Box[np.float32]:
-    """The space of `size` numbers whose bounds the suite does not know."""
+    """An unbounded space of `size` numbers, for suites that give no bounds."""
     return spaces.Box(-np.inf, np.inf, (size,), np.float32)
 
 

@@ -73,7 +73,7 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
         """Start the next episode.
 
         Args:
-            seed: Go on as a new environment of that seed would: the next episode is its first.
+            seed: Continue as a new environment with that seed would: the next episode is its first.
             options: `{"episode": k}` starts episode k instead of the next one.
         """
         if seed is not None:
@@ -94,10 +94,11 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
 
         Rewards of the repeats are summed, `info["success"]` is 1 if any of them succeeded. The
         time limit counts simulator steps and truncates; it never terminates. With the task's
-        termination `never`, the simulator is stepped on where it says that the episode is over.
+        termination `never`, the simulator is stepped further where it reports the end of the
+        episode.
 
         Raises:
-            UserError: termination is `never`, but the simulator cannot be stepped on.
+            UserError: termination is `never`, but the simulator cannot be stepped after its end.
         """
         if self._needs_reset:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset() before step()")
@@ -136,7 +137,7 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
                 raise
             reason = " ".join(str(error).split())
             raise UserError(
-                f"task {self.task.name} cannot go on after it has terminated ({reason}): use "
+                f"task {self.task.name} cannot be stepped after it has terminated ({reason}): use "
                 "termination suite"
             ) from None
         self._outlived = self._outlived or terminated

@@ -3,10 +3,10 @@
 A probe is a class with a `name` that overrides the hooks it needs. It is found through the entry
 point group `fog.probes`, and is called by the trainer, or by an adapter for another library's
 agent. It may look at everything in the `View` and change nothing: no gradient left behind, no
-number drawn from a stream that is not its own. A hook that is not overridden is never called.
+number drawn from another stream than its own. A hook that is not overridden is never called.
 
-Nothing here depends on the trainer: whoever implements `ObservedAgent` and `Memory` for an agent
-can attach every probe to it.
+Nothing here depends on the trainer: implement `ObservedAgent` and `Memory` for an agent to attach
+every probe to it.
 """
 
 from fog.events.cost import Outline, ProbeCost

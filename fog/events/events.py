@@ -1,4 +1,4 @@
-"""What a training run tells its probes: steps, updates, changes, episodes, and facts beforehand."""
+"""What a training run reports to its probes: steps, updates, changes, episodes, initial facts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Episode:
-    """One evaluation episode, whole: transitions that are never trained on.
+    """One complete evaluation episode: transitions that are never trained on.
 
     `observations` has one row more than `actions`: the last is the final observation.
     """
@@ -75,4 +75,4 @@ class Facts:
     tau: float = 1.0
     """Minimal weight of the sampler `decay`."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Every setting of the run by name, for probes that know the trainer they run in."""
+    """Every setting of the run by name, for probes written for this trainer."""

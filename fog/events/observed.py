@@ -48,10 +48,22 @@ class TransitionBatch(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Training loss of single transitions and the target they are regressed on, (B,) each."""
+    """Training loss of single transitions and the target they are regressed on, (B,) each.
+
+    Of a critic that learns a distribution, `target` is the target's mean and `quantiles`, (B, N),
+    the target itself. `squared_error` is then the sum over members of (mean - target)^2: what can
+    be laid beside the loss of another agent's critics, whose loss it is.
+    """
 
     loss: Tensor
     target: Tensor
+    squared_error: Tensor | None = None
+    quantiles: Tensor | None = None
+
+    @property
+    def regressed_on(self) -> Tensor:
+        """The target itself."""
+        return self.target if self.quantiles is None else self.quantiles
 
 
 LossFunction: TypeAlias = "Callable[[Transitions, Tensor], Mapping[str, Loss]]"
@@ -72,9 +84,9 @@ class Hidden(NamedTuple):
 class ObservedAgent(Protocol):
     """An agent under observation. Every method reads the networks as they are now.
 
-    Nothing here draws random numbers of its own, writes to the agent or leaves gradients behind;
-    except from `evaluate`, `loss` and `critic_loss`, results are detached. Noise is standard
-    normal, (B, act_dim), and the caller's.
+    Nothing here draws random numbers, writes to the agent or leaves gradients behind; except from
+    `evaluate`, `loss` and `critic_loss`, results are detached. Noise is standard normal,
+    (B, act_dim), and the caller's.
     """
 
     @property
@@ -94,7 +106,7 @@ class ObservedAgent(Protocol):
         """All trained networks with hidden layers: the critics, "actor", perhaps "value"."""
 
     def losses(self, batch: Transitions, noise: Tensor) -> Mapping[str, Loss]:
-        """The training loss by network, unweighted: each critic, and "value" where there is V."""
+        """The training loss by network, unweighted: each critic, and "value" if there is a V."""
 
     def bulk_losses(self, total: int) -> tuple[int, LossFunction]:
         """How to get the losses of `total` transitions fast: rows at a time, and the function."""
@@ -149,7 +161,7 @@ class ObservedAgent(Protocol):
         """Training loss per transition (B,) of values (members, B) and a target; differentiable."""
 
     def fresh(self, critic: str, rng: np.random.Generator) -> Mapping[str, Tensor]:
-        """New initial values for `parameters(critic)`, drawn from `rng` as a newborn's would be."""
+        """New initial values for `parameters(critic)`, drawn from `rng` as at initialisation."""
 
     def critic_lr(self) -> float:
         """Learning rate of the critics now."""

@@ -24,7 +24,7 @@ class View(Protocol):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the run beforehand."""
+        """What is known about the run before it starts."""
 
     @property
     def env_step(self) -> int:
@@ -61,7 +61,8 @@ class Probe:
     def cost(self, run: Outline) -> ProbeCost:
         """What the probe, with its options, will take in such a run.
 
-        Estimates ask for it. One that does not override it counts as nothing and is named there.
+        Used by estimates. A probe that does not override it counts as nothing, and the estimate
+        names it.
         """
         return ProbeCost()
 

@@ -1,8 +1,8 @@
-"""The updates of SAC and OBAC once more, faster on the CPU and held to `fog.algorithms` by tests.
+"""Fast CPU versions of the SAC and OBAC updates, tested against `fog.algorithms`.
 
-Gradients are written out (`backward`, `loss_gradients`), the actor's gradient goes back through the
-smaller twin alone (`minimum_twin`), and compiled updates multiply with kernels of our own
-(`products`, `kernels`). docs/performance.md says what each is worth.
+Gradients are written out by hand (`backward`, `loss_gradients`), the actor's gradient goes back
+through the smaller twin alone (`minimum_twin`), and compiled updates multiply with our own kernels
+(`products`, `kernels`). docs/performance.md gives the gain of each.
 """
 
 from fog.fast.constants import (

@@ -1,10 +1,10 @@
-"""The networks' gradients, written out: the update's forward pass remembers, this goes back.
+"""Hand-written backward passes of the networks, from what the forward pass stored.
 
-Autograd answers every question, an update asks three: weight gradients of the critics, weight
-gradients of the actor, and the critics' gradient with respect to the action alone. Written out they
-need no graph, no gradient that nobody reads and no pass over memory that can be saved, and on the
-CPU that is what an update at small widths spends its time on (docs/performance.md). Tests hold
-every function here to autograd's gradient of the plain forward pass.
+Autograd computes any gradient, but an update needs only three: weight gradients of the critics,
+weight gradients of the actor, and the critics' gradient with respect to the action alone. Written
+by hand they need no graph, no unused gradient and no avoidable pass over memory; on the CPU an
+update at small widths spends its time on these (docs/performance.md). Tests compare every function
+here with autograd's gradient of the plain forward pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the fast updates serve, and the constants they take beside the algorithm's own."""
+"""Where the fast updates apply, and their constants besides the algorithm's own."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ class FastHyperparameters(Hyperparameters):
         return Style(self.activation, self.native)
 
 
-def serves(hyper: Hyperparameters, device: torch.device) -> bool:
-    """Whether the fast update is known to be faster: on the CPU, in single precision."""
-    return device.type == "cpu" and not hyper.mixed_precision
+SERVED = ("sac", "obac")
+
+
+def serves(config: Config, device: torch.device) -> bool:
+    """Whether there is a fast update, known to be faster on `device`, and it is wanted."""
+    return device.type == "cpu" and _wanted(config)
 
 
 def constants(hyper: Hyperparameters, config: Config, compiled: bool) -> FastHyperparameters:
@@ -47,7 +50,7 @@ def constants(hyper: Hyperparameters, config: Config, compiled: bool) -> FastHyp
 
 
 def compiler_options(hyper: FastHyperparameters) -> dict[str, Any]:
-    """What torch's compiler must know of our kernels, if the update takes them."""
+    """What torch's compiler must know about our kernels, if the update uses them."""
     if not hyper.native:
         return {}
     return {"aot_inductor.custom_ops_to_c_shims": kernels.declarations()}
@@ -58,5 +61,10 @@ def one_twin_pays(config: Config) -> bool:
 
     The values are the same to rounding.
     """
-    fast = config.runtime.backend == "auto" and config.runtime.precision == "float32"
-    return fast and config.agent.pessimism == 1.0 and config.network.width >= PAYS_FROM
+    return _wanted(config) and config.agent.pessimism == 1.0 and config.network.width >= PAYS_FROM
+
+
+def _wanted(config: Config) -> bool:
+    runtime = config.runtime
+    known = config.agent.backbone in SERVED and config.lifecycle.growth == "block"
+    return known and runtime.backend == "auto" and runtime.precision == "float32"

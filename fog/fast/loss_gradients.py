@@ -1,7 +1,7 @@
-"""Derivatives of the losses in `fog.algorithms.losses` that are minimised, by the same names.
+"""Derivatives of the minimised losses in `fog.algorithms.losses`, with the same names.
 
-The update goes back through the networks by hand (`fog.fast.backward`) and starts from these.
-Each is the derivative of the *mean* over the batch; tests hold them to autograd's.
+The hand-written backward pass (`fog.fast.backward`) starts from these. Each is the derivative of
+the *mean* over the batch; tests compare them with autograd.
 """
 
 from __future__ import annotations

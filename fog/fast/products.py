@@ -70,8 +70,8 @@ def back_one_twin(
         weight: (2, m, n).
         pick: (B,) boolean, whether a row goes through the second member.
         gate: as in `back`, (2, B, m), of which each row of the result sees its own member's.
-        native: whether to take our kernel; torch's form cannot be compiled, because how many rows
-            each member gets is not known beforehand.
+        native: whether to use our kernel; torch's version cannot be compiled, because the number of
+            rows per member is not known in advance.
     """
     if native:
         result: Tensor = torch.ops.fog.back_one_twin(gradient, weight, pick, gate)
@@ -84,7 +84,7 @@ def back_one_twin(
 
 
 def chosen_rows(stacked: Tensor, pick: Tensor) -> Tensor:
-    """Each row of its own member, (B, n), of what two members have: (2, B, n) or (2, 1, n)."""
+    """Each row's values from its own member, (B, n), out of (2, B, n) or (2, 1, n)."""
     return torch.where(pick.unsqueeze(-1), stacked[1], stacked[0])
 
 

@@ -8,8 +8,8 @@ from fog.networks.actor import actor_forward, init_actor
 from fog.networks.critic import (
     critic_forward,
     depth_of,
-    grow_critic,
     init_critic,
+    init_scaled,
     members,
 )
 from fog.networks.layers import Activation, Params, Tap, activate
@@ -20,6 +20,7 @@ from fog.networks.policy import (
     sample_action,
     squashed_log_density,
 )
+from fog.networks.pre_norm import init_pre_norm, pre_norm_forward
 from fog.networks.taps import LayerTap, actor_layers, critic_layers
 
 __all__ = [
@@ -36,10 +37,12 @@ __all__ = [
     "critic_layers",
     "depth_of",
     "gaussian_log_density",
-    "grow_critic",
     "init_actor",
     "init_critic",
+    "init_pre_norm",
+    "init_scaled",
     "members",
+    "pre_norm_forward",
     "sample_action",
     "squashed_log_density",
 ]

@@ -35,7 +35,7 @@ class ProbeError(UserError):
 
 
 class _StampedTable:
-    """A probe's table, stamped with the environment step of the moment."""
+    """A probe's table, stamped with the current environment step."""
 
     def __init__(self, table: ProbeTable, view: ProbeView) -> None:
         self._table = table
@@ -55,7 +55,7 @@ class Counters:
 
 
 class ProbeView:
-    """The read-only view of one probe: a shared agent and replay, a random stream of its own."""
+    """The read-only view of one probe: a shared agent and replay, and its own random stream."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class ProbeView:
 
 
 class Probes:
-    """All probes of a run behind one call for each hook; hooks nobody overrides cost nothing."""
+    """All probes of a run behind one call for each hook; unused hooks cost nothing."""
 
     def __init__(
         self,
@@ -192,5 +192,5 @@ class Probes:
             with np.load(home / "arrays.npz", allow_pickle=False) as arrays:
                 probe.load_state(document["plain"] | dict(arrays))
             seeding.set_state(self._views[name].rng, document["rng"])
-            # Checkpoints of earlier versions do not know it.
+            # Checkpoints of earlier versions do not have it.
             self.seconds[name] = document.get("seconds", 0.0)

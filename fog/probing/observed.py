@@ -6,7 +6,7 @@ import functools
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,15 +16,13 @@ from fog.agent import Batch, Networks
 from fog.agent.backend import Backend
 from fog.algorithms import losses
 from fog.algorithms.gradient import gradient
-from fog.algorithms.state import State, clone_state
+from fog.algorithms.state import clone_state
 from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
 from fog.networks import (
     Activation,
     Params,
     Tap,
     activate,
-    critic_forward,
-    init_critic,
     sample_action,
     squashed_log_density,
 )
@@ -37,8 +35,6 @@ from fog.replay import Replay
 if TYPE_CHECKING:
     from fog.agent import Agent
     from fog.settings.config import Config
-
-Which: TypeAlias = Literal["online", "offline"]
 
 _CACHED_VALUES = 262_144
 """Activations of one layer of one member per chunk: 1 MB, so that a layer stays in cache."""
@@ -100,7 +96,7 @@ class _Watch:
 
 
 class ObservedFogAgent:
-    """SAC or OBAC under observation; see `fog.events.ObservedAgent`."""
+    """An agent of ours under observation; see `fog.events.ObservedAgent`."""
 
     def __init__(self, agent: Agent, networks: Networks | None = None) -> None:
         """Observe an agent, or what it would be with other `networks` of the same shapes."""
@@ -111,6 +107,10 @@ class ObservedFogAgent:
     def device(self) -> torch.device:
         """See `ObservedAgent`."""
         return self._agent.device
+
+    @property
+    def _stochastic(self) -> bool:
+        return self._agent.backend.family.STOCHASTIC
 
     @property
     def act_dim(self) -> int:
@@ -125,9 +125,7 @@ class ObservedFogAgent:
     @property
     def networks(self) -> tuple[str, ...]:
         """See `ObservedAgent`."""
-        return (
-            (*self.critics, "value", "actor") if self._agent.hyper.offline else ("online", "actor")
-        )
+        return self._networks.names
 
     def losses(self, batch: Transitions, noise: Tensor) -> dict[str, Loss]:
         """See `ObservedAgent`: those that are trained on."""
@@ -154,24 +152,24 @@ class ObservedFogAgent:
     @torch.no_grad()
     def q_values(self, critic: str, obs: Tensor, action: Tensor) -> Tensor:
         """See `ObservedAgent`."""
-        return self._networks.q_values(obs, action, cast(Which, critic))
+        return self._networks.q_values(obs, action, critic)
 
     @torch.no_grad()
     def features(self, network: str, obs: Tensor, action: Tensor) -> Tensor:
         """See `ObservedAgent`."""
-        if network == "actor":
-            return self._networks.policy_layers(obs)[1]["hidden1"].unsqueeze(0)
-        seen: dict[str, Tensor] = {}
+        seen: list[Tensor] = []
 
         def tap(name: str, z: Tensor, activation: Activation | None) -> Tensor:
             output = activate(z, activation)
-            if name == "features":
-                seen[name] = output
+            seen[:] = [output]
             return output
 
-        inputs = obs if network == "value" else torch.cat([obs, action], dim=-1)
-        critic_forward(self.parameters(network), inputs, self._agent.hyper.activation, tap)
-        return seen["features"]
+        if network == "actor":
+            self._networks.policy(obs, tap)
+        else:
+            self._networks.evaluate(network, self.parameters(network), obs, action, tap)
+        last = seen[0]
+        return last if last.dim() == 3 else last.unsqueeze(0)
 
     @torch.no_grad()
     def action(self, obs: Tensor) -> Tensor:
@@ -179,18 +177,22 @@ class ObservedFogAgent:
         return torch.tanh(self._networks.policy(obs)[0])
 
     @torch.no_grad()
-    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def policy(self, obs: Tensor) -> tuple[Tensor, Tensor] | None:
         """See `ObservedAgent`."""
-        return self._networks.policy(obs)
+        return self._networks.policy(obs) if self._stochastic else None
 
     @torch.no_grad()
     def log_prob(self, obs: Tensor, action: Tensor) -> Tensor:
         """See `ObservedAgent`."""
+        if not self._stochastic:
+            return torch.full_like(action[:, 0], torch.nan)
         return squashed_log_density(*self._networks.policy(obs), action)
 
     @torch.no_grad()
     def entropy_bonus(self, obs: Tensor, noise: Tensor) -> Tensor:
         """See `ObservedAgent`."""
+        if not self._stochastic:
+            return torch.zeros_like(noise[:, 0])
         drawn = sample_action(*self._networks.policy(obs), noise)
         return -self._networks.temperature * drawn.log_prob
 
@@ -210,11 +212,7 @@ class ObservedFogAgent:
 
     def parameters(self, network: str) -> Params:
         """See `ObservedAgent`."""
-        if network == "actor":
-            return self._networks.actor()
-        if network == "value":
-            return self._networks.value_net()
-        return self._networks.critic(cast(Which, network))
+        return self._networks.parameters(network)
 
     def gradients(self, network: str, batch: Transitions, noise: Tensor) -> Params:
         """See `ObservedAgent`."""
@@ -222,14 +220,16 @@ class ObservedFogAgent:
         def loss(params: Params) -> tuple[Tensor, tuple[Tensor, ...]]:
             return self._loss(network, params, batch, noise).mean(), ()
 
-        return gradient(loss, self.parameters(network))[2]
+        params = self.parameters(network)
+        grads = gradient(loss, params)[2]
+        # What is frozen has none.
+        return {name: grads.get(name, torch.zeros_like(at)) for name, at in params.items()}
 
     def evaluate(
         self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor
     ) -> Tensor:
         """See `ObservedAgent`."""
-        inputs = torch.cat([obs, action], dim=-1)
-        return critic_forward(dict(params), inputs, self._agent.hyper.activation)
+        return self._networks.evaluate(critic, dict(params), obs, action)
 
     def updated(self, batch: Transitions, noise: Tensor) -> ObservedFogAgent:
         """See `ObservedAgent`: the agent's own update."""
@@ -250,9 +250,10 @@ class ObservedFogAgent:
         return losses.critic_loss(values, target)
 
     def fresh(self, critic: str, rng: np.random.Generator) -> Params:
-        """See `ObservedAgent`: of today's depth, initialised as at birth."""
+        """See `ObservedAgent`: of the current depth, freshly initialised."""
         live = self.parameters(critic)
-        drawn = init_critic(rng, {name: tuple(tensor.shape) for name, tensor in live.items()})
+        init = self._agent.backend.family.init_critic
+        drawn = init(rng, {name: tuple(tensor.shape) for name, tensor in live.items()})
         return {name: drawn[name].to(tensor) for name, tensor in live.items()}
 
     def critic_lr(self) -> float:
@@ -269,11 +270,11 @@ class ObservedFogAgent:
     ) -> Tensor:
         """The training loss of one network per transition, as a function of its parameters."""
         agent = self._agent
-        target = None if network == "actor" else self.losses(batch, noise)[network].target
+        fitted = None if network == "actor" else self.losses(batch, noise)[network]
         return agent.backend.family.network_loss(
             network,
             params,
-            target,
+            None if fitted is None else fitted.regressed_on,
             self._networks.state,
             _batch(batch),
             noise,
@@ -286,8 +287,8 @@ class ObservedFogAgent:
 @functools.cache
 def _compiled_losses(
     backend: Backend, spec: NetworkSpec, depth: int, rows: int
-) -> Callable[[State, Batch, Tensor], dict[str, Loss]]:
-    def losses(state: State, batch: Batch, noise: Tensor) -> dict[str, Loss]:
+) -> Callable[[Any, Batch, Tensor], dict[str, Loss]]:
+    def losses(state: Any, batch: Batch, noise: Tensor) -> dict[str, Loss]:
         return backend.transition_losses(state, batch, noise, backend.hyper)
 
     # A copy of the code per shape, because the compiler counts recompilations per code object.

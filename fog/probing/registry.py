@@ -47,7 +47,7 @@ def chosen(specs: Iterable[str]) -> list[str]:
         if name not in known:
             raise unknown("probe", name, [*sorted(known), "all", "none"])
         if name in named:
-            raise ConfigError(f"probes: {name} is named twice; join its options with ':'")
+            raise ConfigError(f"probes: {name} appears twice; join its options with ':'")
         if ":" in spec:
             make(_class(known[name]), spec)
         named[name] = spec

@@ -7,8 +7,8 @@
         replay/       arrays, see fog.replay
         probes/       one folder for each probe that keeps state
 
-A checkpoint is assembled under a temporary name and renamed when it is whole, and the one before
-it is kept until then and one turn longer, so that there is always a good one to go back to.
+A checkpoint is assembled under a temporary name and renamed when it is complete. The one before it
+is kept until the next one is complete, so that there is always a good one to fall back to.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ def candidates(root: Path) -> list[Path]:
 def newest_valid(
     root: Path, warn: Warn, misfit: Callable[[Path], str | None] | None = None
 ) -> Path | None:
-    """The newest checkpoint that verifies; each one passed over is told to `warn` in one line.
+    """The newest checkpoint that verifies; `warn` gets one line for each one refused.
 
     Args:
         root: the folder of checkpoints.
-        warn: told why a checkpoint is refused.
-        misfit: says what else speaks against a checkpoint that is whole.
+        warn: called with the reason why a checkpoint is refused.
+        misfit: returns any other reason against an undamaged checkpoint.
 
     Raises:
         UserError: there are checkpoints, but every one is refused.
@@ -114,9 +114,9 @@ def newest_valid(
 
 
 def forget_newer(home: Path) -> None:
-    """Delete the checkpoints after `home`, which were refused and from which a run has gone back.
+    """Delete the checkpoints after `home`, which were refused when a run fell back to it.
 
-    By their higher step they would count as the newest, and be kept in place of good ones.
+    With their higher step they would count as the newest and be kept instead of good ones.
     """
     for later in candidates(home.parent):
         if later.name > home.name:

@@ -1,15 +1,15 @@
-"""Probe tables of an ended run: the parts of each joined into one file, and taken apart again.
+"""Join the parts of each probe table of an ended run into one file, and split it again.
 
-While a run is trained, each measurement is a file of its own, so that a kill loses none. Hundreds
-of runs with hundreds of small files each take minutes to read, so a run that ends joins them:
+During training each measurement is a separate file, so that a kill loses none. Hundreds of runs
+with hundreds of small files each take minutes to read, so a run that ends joins them:
 
 1. `joined.partial` is written, flushed and read back, then renamed to `joined.parquet`. It names
-   the parts that it holds, and whoever reads the table passes these over from then on.
+   the parts that it holds, and readers of the table skip these from then on.
 2. The parts are deleted.
 
-A kill at any moment leaves every row in at least one of the two. Checkpoints know parts only. A run
-that goes on after all (it was killed here, or diverged and is resumed from an earlier checkpoint)
-first takes the tables apart; the same rows give the same bytes, so the checkpoint's checksums hold.
+A kill at any moment leaves every row in at least one of the two. Checkpoints know only parts. A run
+that continues (it was killed here, or diverged and is resumed from an earlier checkpoint) first
+splits the tables; the same rows give the same bytes, so the checkpoint's checksums hold.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Record = dict[str, dict[str, Any]]
 
 
 class _ChangedError(Exception):
-    """A part is damaged, has other columns than the first, or could not be made again.
+    """A part is damaged, has other columns than the first, or could not be restored.
 
-    The last are parts of an earlier version of this code or of pyarrow.
+    The last case is a part of an earlier version of this code or of pyarrow.
     """
 
 
@@ -51,7 +51,7 @@ def join(run: Path, written: Mapping[str, Fingerprint]) -> Record:
     """Join the parts of every probe table of a run that has ended.
 
     A table stays as it is if its parts do not fit together, are not what was written, or could not
-    be taken out again as the same bits; and if the disk has no room.
+    be restored bit for bit; or if the disk is full.
 
     Args:
         run: the run directory; the caller holds its lock.
@@ -99,7 +99,7 @@ def _write(
             for batch in _batches(run, parts, written, first):
                 rows += [(name, len(table)) for name, table in batch]
                 whole = pyarrow.concat_tables([table for _, table in batch])
-                # Each column in one piece, or every part would get pages of its own.
+                # Each column in one piece, or every part would get separate pages.
                 writer.write_table(whole.combine_chunks(), row_group_size=max(1, len(whole)))
                 groups.append(sink.take())
             listed = json.dumps([(Path(name).name, length) for name, length in rows])
@@ -165,14 +165,14 @@ class _Sink:
         return [start, self.at - start, checksum]
 
     def flush(self) -> None:
-        """Nothing: the file is flushed when it is whole."""
+        """Nothing: the file is flushed when it is complete."""
 
     def close(self) -> None:
-        """Nothing: the file is closed by whom it belongs to."""
+        """Nothing: the owner of the file closes it."""
 
 
 def split(run: Path) -> None:
-    """Take the joined tables of a run apart, so that a checkpoint finds the parts it knows.
+    """Split the joined tables of a run, so that a checkpoint finds the parts it knows.
 
     One that cannot be read stays; the checkpoint will then miss its parts and be refused.
 
@@ -238,7 +238,7 @@ def conclude(run: Path, written: Mapping[str, Fingerprint]) -> Record:
     record = join(run, written)
     record["config.yaml"] = dict(fingerprint(run / "config.yaml", 1 << 30))
     for name in record:
-        # What is gone or cannot be flushed is seen by whoever compares it with the record.
+        # A file that is gone or cannot be flushed is noticed when it is compared with the record.
         with suppress(OSError):
             flush(run / name)
     return record

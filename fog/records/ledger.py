@@ -1,8 +1,8 @@
-"""What a run has written into its tables, so that a checkpoint can say exactly what it continues.
+"""What a run has written to its tables, so that a checkpoint knows exactly what it continues.
 
-A checkpoint goes on with tables that lie outside of it. It therefore remembers the size and the
-CRC-32 of each: of a CSV table up to its last row, of a Parquet part as a whole. The sums are of
-what was written, not of what is read back, so whatever happened to a file in between is seen.
+A checkpoint continues tables that lie outside it, so it stores the size and CRC-32 of each: of a
+CSV table up to its last row, of a Parquet part as a whole. The checksums cover what was written,
+not what is read back, so any change to a file in between is detected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Fingerprint = dict[str, int]
 
 CSV_TABLES = ("evals.csv", "train.csv", "events.csv")
 JOINED = "joined.parquet"
-"""What `fog.records.joining` makes of the parts of a table, beside them and then in their place."""
+"""The file into which `fog.records.joining` joins the parts of a table, which it then replaces."""
 
 _PART = re.compile(r"^(\d{12})-\d+\.(parquet|partial)$")
 
@@ -46,7 +46,7 @@ class Ledger:
         """Flush to disk what was written since the last call; returns what a checkpoint continues.
 
         Raises:
-            UserError: a table is gone, or is not as long as what was written to it.
+            UserError: a table is gone, or its length is not what was written.
         """
         for name, known in self.files.items():
             path = self.run / name
@@ -55,10 +55,10 @@ class Ledger:
                 if name in self._unsynced:
                     flush(path)
             except FileNotFoundError:
-                raise UserError(f"{path} was removed while its run was being trained") from None
+                raise UserError(f"{path} was removed during training") from None
             if size != known["bytes"]:
                 raise UserError(
-                    f"{path} was changed by someone else while its run was being trained: it has "
+                    f"{path} was changed by another program during training: it has "
                     f"{size} bytes, {known['bytes']} were written"
                 )
         # A new file is safe when its directory is.
@@ -68,11 +68,11 @@ class Ledger:
         return dict(self.files)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from the state of a checkpoint that `misfit` has nothing against."""
+        """Continue from the state of a checkpoint that `misfit` accepts."""
         self.files = dict(state["tables"]) if "tables" in state else _adopted(self.run, state)
 
     def truncate(self, env_step: int) -> None:
-        """Cut the tables on disk back to what is known: a run that stands at `env_step`."""
+        """Truncate the tables on disk to what is known: a run at `env_step`."""
         for name in CSV_TABLES:
             path = self.run / name
             length = self.files.get(name, {"bytes": 0})["bytes"]
@@ -81,7 +81,7 @@ class Ledger:
         for name, step in _parts(self.run):
             if name not in self.files and (step >= env_step or name.endswith(".partial")):
                 (self.run / name).unlink()
-        # Everything known has been found in parts: what is joined is of a later moment.
+        # Everything known has been found in parts, so the joined file is from a later time.
         for path in (self.run / "probes").glob(f"*/{JOINED}"):
             path.unlink()
 
@@ -90,9 +90,9 @@ class Ledger:
 
 
 def misfit(run: Path, state: Mapping[str, Any]) -> str | None:
-    """What of a run's tables a checkpoint with this state cannot go on from; None if all fits.
+    """Why a checkpoint with this state cannot continue a run's tables; None if it can.
 
-    Rows and parts that were written after it are no harm: `Ledger.truncate` removes them.
+    Rows and parts written after it do no harm: `Ledger.truncate` removes them.
     """
     if "tables" not in state:
         return _short(run, state["offsets"])
@@ -117,7 +117,7 @@ def misfit(run: Path, state: Mapping[str, Any]) -> str | None:
 
 
 def unverified(state: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint is of a version that did not know the checksums of its tables."""
+    """Whether a checkpoint is of a version that did not store the checksums of its tables."""
     return "tables" not in state
 
 

@@ -19,7 +19,7 @@ class MetricLogger(Protocol):
         """Copy one row: numbers only, named `section/column`."""
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close."""
 
 
 class TensorBoard:

@@ -1,4 +1,4 @@
-"""A run directory: where one run's config, tables and checkpoints live, and who may write there.
+"""A run directory: where one run's config, tables and checkpoints live, and its lock.
 
 <out>/<task>/<variant>/seed<k>/
     config.yaml manifest.json evals.csv train.csv events.csv probes/ checkpoint/ tensorboard/
@@ -76,27 +76,27 @@ class RunDirectory:
             status = self.manifest().get("status", "unfinished")
             self.unlock()
             raise UserError(
-                f"{self.path} already holds a run ({status}): add --resume to go on with it, "
+                f"{self.path} already holds a run ({status}): add --resume to continue it, "
                 "or choose another --out or --seed"
             )
 
     def _refuse_headless(self) -> None:
-        """Refuse a run that has lost its config: started anew, it would be overwritten."""
+        """Refuse a run that has lost its config: a new start would overwrite it."""
         tables = (self.evals_path, self.train_path, self.events_path, self.probes_path)
         left = [path.name for path in (*tables, self.checkpoint_path) if path.exists()]
         if left and not self.holds_run():
             self.unlock()
             raise UserError(
                 f"{self.path} holds {left[0]} of a run, but not its config.yaml: put that back "
-                "to go on with it, or choose another --out or --seed"
+                "to continue it, or choose another --out or --seed"
             )
 
     @classmethod
     def reopen(cls, config: Config) -> RunDirectory:
-        """Lock the directory of an earlier run that `config` agrees with.
+        """Lock the directory of an earlier run with the settings of `config`.
 
         Raises:
-            UserError: there is no such run, or it was started with other settings.
+            UserError: the run does not exist, or was started with other settings.
         """
         directory = cls(path_of(config))
         directory._refuse_headless()
@@ -117,7 +117,7 @@ class RunDirectory:
         try:
             return self.config_path.exists()
         except OSError as error:
-            raise UserError(f"cannot look into {self.path}: {error.strerror}") from None
+            raise UserError(f"cannot read {self.path}: {error.strerror}") from None
 
     def difference(self, config: Config) -> str | None:
         """The first setting in which the run here is another one than `config`; None if equal.
@@ -140,11 +140,11 @@ class RunDirectory:
         return Config.from_flat(settings)
 
     def lock(self) -> None:
-        """Take the directory for this process; released when the process ends, however it ends.
+        """Lock the directory for this process; released when the process ends, however it ends.
 
         Raises:
             BusyError: another process is training into it.
-            UserError: the lock cannot be written, or is no file.
+            UserError: the lock cannot be written, or is not a file.
         """
         try:
             handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -186,7 +186,7 @@ class RunDirectory:
             self._lock = None
 
     def manifest(self) -> dict[str, Any]:
-        """The manifest as it stands; empty if the run has not come that far."""
+        """The current manifest; empty if the run has not written one yet."""
         try:
             document = json.loads(self.manifest_path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -201,7 +201,7 @@ class RunDirectory:
         return document
 
     def stillborn(self) -> bool:
-        """Whether the run failed before its first step, for want of a package say.
+        """Whether the run failed before its first step, for example because a package was missing.
 
         Never if it has a checkpoint: then something can be resumed, whatever the manifest says.
         """

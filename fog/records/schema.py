@@ -1,7 +1,7 @@
-"""Tables that probes record: names, columns and types, the only contract between both halves.
+"""Tables that probes record: names, columns and types, the only contract between the two halves.
 
-Recording and analysis import this module and nothing of each other. A table lies in a run
-directory as `probes/<table>/<env step>-<part>.parquet`; every file carries `VERSION` in its
+Recording and analysis both import this module and nothing from each other. A table is stored in a
+run directory as `probes/<table>/<env step>-<part>.parquet`; every file carries `VERSION` in its
 metadata under the key `METADATA_KEY`. Tables of older versions are read too, without the columns
 that have changed their meaning (`CHANGED`). Besides the columns listed here every table starts with
 `env_step` (int64), the environment step at which the row was measured.
@@ -18,17 +18,18 @@ from typing import Any
 
 import numpy as np
 
-VERSION = 2
-"""Goes up when a column changes its meaning."""
+VERSION = 3
+"""Goes up when a column changes its meaning or is added."""
 
 METADATA_KEY = "fog.schema"
 
 CHANGED: dict[int, dict[str, dict[str, str]]] = {
+    2: {},
     1: {
         "dormancy": {
             "gradient": "it was taken after the activation, where a dead ReLU neuron looks active"
         }
-    }
+    },
 }
 """By older version and table, columns that meant something else, and why they are not read."""
 
@@ -86,6 +87,12 @@ TABLES: dict[str, Table] = {
             ("target_mean", "float64", "mean of the regression target"),
             ("target_variance", "float64", "population variance of the regression target"),
             ("scaled", "float64", "mean / target_variance; NaN if the variance is 0"),
+            (
+                "squared_error",
+                "float64",
+                "sum over members of the mean squared TD error; differs from `mean` for a critic "
+                "of quantiles",
+            ),
         ),
         _table(
             "critic_loss_raw",

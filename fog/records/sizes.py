@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 """Shape of every tensor of a tree, for counting and checking without allocating."""
@@ -26,6 +26,8 @@ class CriticShape:
     stem_layers: int = 1
     """Dense layers before the first block: 1 is BRO's network, 2 the SAC family's MLP."""
     layer_norm: bool = True
+    outputs: int = 1
+    """One value, or as many quantiles of it."""
 
     def dense_layers(self, depth: int) -> int:
         """Dense layers with `depth` blocks, head included: stem, two per block, head.
@@ -41,7 +43,10 @@ class CriticShape:
             shapes |= self._dense("hidden", ensemble, self.width)
         for index in range(depth):
             shapes |= self.block(index, ensemble)
-        return shapes | {"head.weight": (ensemble, self.width, 1), "head.bias": (ensemble, 1, 1)}
+        return shapes | {
+            "head.weight": (ensemble, self.width, self.outputs),
+            "head.bias": (ensemble, 1, self.outputs),
+        }
 
     def block(self, index: int, ensemble: int) -> Shapes:
         """The tree of residual block `index`."""
@@ -74,7 +79,13 @@ def actor_shapes(obs_dim: int, act_dim: int, width: int, layer_norm: bool) -> Sh
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """Sizes of all networks of an agent, except the critics' current depth."""
+    """Sizes of all networks of SAC or OBAC, except the critics' current depth.
+
+    Algorithms with other networks derive their own, see `fog.records.specs`.
+    """
+
+    UNTRAINED: ClassVar[tuple[str, ...]] = ("target",)
+    """Trees of `trees` that no optimiser moves."""
 
     obs_dim: int
     act_dim: int
@@ -84,9 +95,11 @@ class NetworkSpec:
     initial_depth: int
     maximal_depth: int
     actor_layer_norm: bool
+    injects: bool = False
+    """Whether an expansion is a plasticity injection and not one more block, see `frozen_head`."""
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any], obs_dim: int, act_dim: int) -> NetworkSpec:
+    def from_settings(cls, settings: Mapping[str, Any], obs_dim: int, act_dim: int) -> Self:
         """The networks of a run with these settings, by bare name, on a task of these dimensions.
 
         Runs of the first edition have no `stem_layers` and `critic_layer_norm`: their critics were
@@ -105,6 +118,7 @@ class NetworkSpec:
             initial_depth=settings["initial_depth"],
             maximal_depth=settings["maximal_depth"],
             actor_layer_norm=settings["actor_layer_norm"],
+            injects=settings.get("growth") == "injection",
         )
 
     @property
@@ -124,18 +138,48 @@ class NetworkSpec:
     def critic(self, depth: int, ensemble: int | None = None) -> Shapes:
         """The tree of the stacked critics (or of `ensemble` of them) with `depth` blocks."""
         size = self.ensemble if ensemble is None else ensemble
-        return self.shape.critic(size, self.obs_dim + self.act_dim, depth)
+        return self._grown(size, self.obs_dim + self.act_dim, depth)
 
     def value(self, depth: int) -> Shapes:
         """The tree of V; empty for SAC."""
-        return self.shape.critic(1, self.obs_dim, depth) if self.offline else {}
+        return self._grown(1, self.obs_dim, depth) if self.offline else {}
+
+    def _grown(self, ensemble: int, inputs: int, depth: int) -> Shapes:
+        if not self.injects:
+            return self.shape.critic(ensemble, inputs, depth)
+        shapes = self.shape.critic(ensemble, inputs, self.initial_depth)
+        head = head_of(shapes)
+        for index in range(2 * (depth - self.initial_depth)):
+            shapes |= frozen_head(head, index)
+        return shapes
+
+    def explorer(self) -> Shapes:
+        """The tree of an actor beside the policy that only explores; none here."""
+        return {}
+
+    def block(self, index: int, ensemble: int) -> Shapes:
+        """What critics gain when they grow: the tree of block `index`."""
+        return self.shape.block(index, ensemble)
+
+    def trees(self, depth: int) -> dict[str, Shapes]:
+        """Every tree of an agent's state with `depth` blocks, but for the optimisers."""
+        critic = self.critic(depth)
+        return {
+            "actor": self.actor(),
+            "critic": critic,
+            "target": critic,
+            "value": self.value(depth),
+            "temperature": {"log": ()},
+        }
 
     def dense_layers(self, depth: int) -> int:
-        """Dense layers of a critic with `depth` blocks, head included."""
-        return self.shape.dense_layers(depth)
+        """Dense layers of a critic with `depth` blocks, head included; injections add none."""
+        return self.shape.dense_layers(self.initial_depth if self.injects else depth)
 
     def learning_rate(self, initial: float, depth: int) -> float:
         """Critic learning rate: initial x initial dense layers / current dense layers."""
+        if self.injects:
+            return initial
         return initial * self.dense_layers(self.initial_depth) / self.dense_layers(depth)
 
     def parameters(self, depth: int) -> dict[str, int]:
@@ -153,10 +197,37 @@ class NetworkSpec:
                 "offline_critic_target": twins,
                 "value": count(self.value(depth)),
             }
-        counts["temperature"] = 1
-        total = sum(counts.values())
-        targets = sum(size for name, size in counts.items() if name.endswith("_target"))
-        return counts | {"trainable": total - targets, "total": total}
+        trees = (self.critic(depth), self.value(depth))
+        frozen = sum(count({k: v for k, v in tree.items() if is_frozen(k)}) for tree in trees)
+        return with_totals(counts | {"temperature": 1}, frozen)
+
+
+def with_totals(counts: dict[str, int], frozen: int = 0) -> dict[str, int]:
+    """Parameters by network, with what is trained and what there is, targets included."""
+    total = sum(counts.values())
+    targets = sum(size for name, size in counts.items() if name.endswith("_target"))
+    return counts | {"trainable": total - targets - frozen, "total": total}
+
+
+# Plasticity injection (Nikishin et al., 2023): parts of a critic's tree that are never trained
+
+Tree = TypeVar("Tree", bound=dict[str, Any])
+
+
+def head_of(tree: Tree) -> Tree:
+    """What an injection replaces: all but the stem and what earlier ones have frozen."""
+    kept = ("stem.", "hidden.", "frozen")
+    return type(tree)({k: v for k, v in tree.items() if not k.startswith(kept)})
+
+
+def frozen_head(head: Tree, index: int) -> Tree:
+    """A head under the names of frozen part `index`; even ones are added, odd ones subtracted."""
+    return type(head)({f"frozen{index}.{name}": value for name, value in head.items()})
+
+
+def is_frozen(name: str) -> bool:
+    """Whether a tensor of a critic's tree is not trained."""
+    return name.startswith("frozen")
 
 
 def count(shapes: Shapes) -> int:

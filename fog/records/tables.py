@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from fog.records.ledger import Ledger
-
-SCHEMA_VERSION = 2
+from fog.records.schema import VERSION
 
 
 class CsvTable:
-    """A CSV file that grows by whole rows, each flushed, so that a killed run keeps what it had."""
+    """A CSV file of complete rows, each flushed when appended, so that a killed run keeps them."""
 
     def __init__(self, path: Path, columns: tuple[str, ...], ledger: Ledger) -> None:
         self.path = path
@@ -75,7 +74,7 @@ class ProbeTable:
     def write(self, env_step: int, columns: Mapping[str, Any]) -> Path:
         """Write one part: columns of equal length, with `env_step` added as the first.
 
-        A second part of the same step (before and after a reset, say) gets a number of its own.
+        A second part of the same step (such as before and after a reset) gets another number.
         """
         import pyarrow
 
@@ -136,7 +135,7 @@ def _as_read_back(schema: Any) -> Any:
             element = pyarrow.field("element", field.type.value_type)
             field = field.with_type(pyarrow.list_(element))
         fields.append(field)
-    return pyarrow.schema(fields, metadata={"fog.schema": str(SCHEMA_VERSION)})
+    return pyarrow.schema(fields, metadata={"fog.schema": str(VERSION)})
 
 
 def _column(values: Any) -> Any:

@@ -8,6 +8,7 @@ from fog.replay.batch import Batch
 from fog.replay.counts import Counts
 from fog.replay.decay import DecayLaw, DecaySampler
 from fog.replay.errors import ReplayError
+from fog.replay.linear_decay import LinearLaw
 from fog.replay.prioritised import CorrectedUniformSampler, PrioritisedSampler
 from fog.replay.replay import Replay
 from fog.replay.sampler import Sampler, UniformSampler
@@ -21,6 +22,7 @@ __all__ = [
     "Counts",
     "DecayLaw",
     "DecaySampler",
+    "LinearLaw",
     "MaxTree",
     "PrioritisedSampler",
     "Replay",

@@ -16,20 +16,20 @@ from fog.system.text import shown
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 reads `1e-5` as text; people who write settings mean the number.
+    """YAML 1.1 reads `1e-5` as text; in settings it means the number.
 
-    It also takes the last of two equal keys, and so loses what stood under the first. And it reads
+    It also takes the last of two equal keys and so loses the value of the first. And it reads
     `2026-01-01` as a date, which no setting is.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping, if its keys are names and none stands in it twice."""
+        """The mapping, if its keys are names and none appears twice."""
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError("a list or a mapping is no name", key.start_mark)
+                raise yaml.MarkedYAMLError("a list or a mapping cannot be a name", key.start_mark)
             if key.value in seen:
-                raise yaml.MarkedYAMLError(f"{shown(key.value)} stands here twice", key.start_mark)
+                raise yaml.MarkedYAMLError(f"{shown(key.value)} appears twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -49,14 +49,14 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def _refusing(kind: str, construct: Any) -> Any:
-    """The constructor of a kind of scalar, with an error that says where the wrong one stands."""
+    """The constructor of a kind of scalar, with an error that says where a bad value is."""
 
     def constructed(loader: _Loader, node: yaml.ScalarNode) -> Any:
         try:
             value = construct(loader, node)
         except (ValueError, KeyError, IndexError):
             raise yaml.MarkedYAMLError(
-                f"{shown(node.value)} is no {kind}", node.start_mark
+                f"{shown(node.value)} is not a valid {kind}", node.start_mark
             ) from None
         if isinstance(value, int) and abs(value) > MOST:
             raise yaml.MarkedYAMLError(f"{shown(node.value)} is too large", node.start_mark)
@@ -127,7 +127,7 @@ def load_yaml(text: str, source: str) -> Any:
     """What a YAML text of settings holds.
 
     Raises:
-        ConfigError: the text is not YAML, or a key stands twice in one place.
+        ConfigError: the text is not YAML, or a key appears twice in one mapping.
     """
     try:
         return yaml.load(text, Loader=_Loader)

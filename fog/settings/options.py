@@ -63,7 +63,7 @@ def describe(hint: Any) -> str:
 
 
 def coerce(value: Any, hint: Any) -> Any:
-    """The value as the type asks for, where that loses nothing (1 -> 1.0, list -> tuple).
+    """The value converted to the type, if that loses nothing (1 -> 1.0, list -> tuple).
 
     Raises:
         TypeError: the value is of another type.

@@ -18,6 +18,7 @@ DURATIONS = (
     "log_every",
     "capacity",
     "bc_wait_updates",
+    "swd_horizon",
     "checkpoint_every",
 )
 SCHEDULES = ("reset_steps", "expansion_updates")

@@ -56,7 +56,7 @@ class Task:
     action_repeat: int = 1
     """Simulator steps for each environment step: how often an action is applied."""
     termination: Termination = "suite"
-    """`never` lets an episode go on to its time limit where the suite would end it."""
+    """`never` lets an episode run to its time limit where the suite would end it."""
     metric: Metric = "return"
     normaliser: float | None = None
     """Score that counts as 1: 1000 on DMC, the success bar on HumanoidBench, 1 on Meta-World.
@@ -164,7 +164,7 @@ def _plain(prefix: str, env_id: str) -> str:
 def _escape(name: str, prefix: str, rest: str) -> Task:
     if not rest:
         raise ConfigError(
-            f"task {shown(name)} names nothing after {shown(prefix)}: for example gym:Hopper-v4"
+            f"task {shown(name)} lacks a name after {shown(prefix)}: for example gym:Hopper-v4"
         )
     for task in registry().values():
         if (prefix, _plain(prefix, rest)) == (_PREFIXES[task.suite], task.env_id):

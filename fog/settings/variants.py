@@ -7,27 +7,14 @@ means exactly what it says and is not scaled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from fog.settings import tasks
 from fog.settings.config import AgentConfig, Config, RunConfig
+from fog.settings.opponents import OPPONENTS
 from fog.settings.options import unknown
 from fog.settings.scaling import scaled
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A named agent of the paper, or an ablation of one."""
-
-    name: str
-    family: str
-    summary: str
-    resets: bool
-    """Whether the task's reset list is used."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """What differs from FoG's defaults, by bare setting name."""
-
+from fog.settings.variant import Variant as Variant
 
 _SAC: dict[str, Any] = {
     "backbone": "sac",
@@ -176,6 +163,7 @@ VARIANTS: dict[str, Variant] = {
                 "maximal_depth": 2,
             },
         ),
+        *OPPONENTS,
         *(
             Variant(f"{name}{cure}", _PRIMING, f"{told}{how}", resets, {**settings, **changes})
             for name, (told, settings) in _PATIENTS.items()
@@ -214,14 +202,36 @@ def resolve(task: str, variant: str = "fog", scale: float = 1.0, **overrides: An
         "pessimism": known_task.pessimism,
         "reset_steps": known_task.reset_steps if known_variant.resets else (),
         **known_variant.settings,
+        **known_variant.suites.get(known_task.suite, {}),
     }
+    for name in FRAMES:
+        paper[name] //= paper["action_repeat"]
+    if known_variant.horizon_discount:
+        repeat = overrides.get("action_repeat", paper["action_repeat"])
+        paper["discount"] = horizon_discount(known_task.episode_length, repeat)
     batch_size = overrides.get("batch_size", paper["batch_size"])
     AgentConfig(batch_size=batch_size)
     return Config.from_flat(scaled(paper, scale, batch_size) | overrides)
 
 
+FRAMES = ("steps", "eval_every", "window_steps", "log_every", "checkpoint_every")
+"""Settings that a variant with an action repeat of its own divides by it: as many simulator steps
+as the other agents have."""
+
+
+def horizon_discount(episode_length: int | None, action_repeat: int) -> float:
+    """SimBa's (and TD-MPC2's) discount: a fifth of an episode ahead, within [0.95, 0.995].
+
+    Args:
+        episode_length: simulator steps; 1,000 if unknown.
+        action_repeat: simulator steps for each decision.
+    """
+    fifth = (episode_length or 1_000) / max(1, action_repeat) / 5.0
+    return min(max((fifth - 1.0) / fifth, 0.95), 0.995)
+
+
 def differences(variant: Variant) -> dict[str, Any]:
     """What the variant changes against FoG, for listings."""
-    changed: dict[str, Any] = {} if variant.resets else {"reset_steps": ()}
+    changed: dict[str, Any] = {} if variant.resets else {"reset_steps": ()}  # or its own
     fog = Config().flat()
     return changed | {key: at for key, at in variant.settings.items() if fog[key] != at}

@@ -28,7 +28,7 @@ def settled(jobs: Sequence[Job]) -> None:
 
 
 def writable(jobs: Sequence[Job]) -> None:
-    """Check that runs can be written where they shall go.
+    """Check that the run directories can be written.
 
     Raises:
         UserError: a folder that cannot be written, and why.
@@ -60,7 +60,7 @@ def runnable(jobs: Sequence[Job]) -> None:
     """Check that this machine can run the jobs.
 
     Raises:
-        UserError: a suite is not installed, or a GPU is asked for that is not there.
+        UserError: a suite is not installed, or a run needs a GPU and there is none.
     """
     if lines := absent_suites(jobs):
         raise UserError(lines[0])
@@ -72,5 +72,5 @@ def runnable(jobs: Sequence[Job]) -> None:
 
 
 def existing(path: Path) -> Path:
-    """The path itself or its nearest folder that is there, to ask for its disk."""
+    """The path itself or its nearest existing parent, to look up its disk."""
     return next(at for at in (path, *path.parents) if at.exists())

@@ -1,4 +1,4 @@
-"""Who starts the runs: the contract between a sweep and an engine.
+"""What starts the runs: the contract between a sweep and an engine.
 
 The sweep decides what runs (order, resuming, retrying); an engine only starts runs and says how
 they ended. An engine is a module `fog.sweep.<name>` with `add_options` and `make`; it imports its
@@ -20,12 +20,12 @@ from fog.sweep.job import Job
 ENGINES = ("local", "ray", "slurm")
 
 LOST = -9
-"""Exit code of a run whose process is gone without one: the node died, or the memory ran out."""
+"""Exit code of a run whose process vanished without one: the node died, or the memory ran out."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A run whose process is gone."""
+    """A run whose process has ended."""
 
     job: Job
     code: int
@@ -51,7 +51,7 @@ class Engine(Protocol):
         """
 
     def running(self) -> frozenset[Job]:
-        """Submitted runs that have really begun and not ended; the others are queued."""
+        """Submitted runs that have started and not ended; the others are queued."""
 
     def poll(self) -> list[Ended]:
         """The runs that ended since the last call. Never blocks."""
@@ -84,7 +84,7 @@ def load(name: str) -> EngineModule:
     """The engine of that name.
 
     Raises:
-        UserError: there is no such engine.
+        UserError: the engine does not exist.
     """
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)

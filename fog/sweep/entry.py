@@ -16,7 +16,7 @@ from fog.sweep.progress import Progress
 State = Literal[
     "waiting", "queued", "running", "busy", "interrupted", "finished", "diverged", "failed"
 ]
-"""`queued`: an engine has it and has not begun. `busy`: another process is writing it."""
+"""`queued`: submitted to an engine, not started. `busy`: another process is writing it."""
 
 
 @dataclass

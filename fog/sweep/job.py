@@ -1,7 +1,7 @@
-"""One run of a sweep: its config, the `fog train` command that makes it, and how far it has come.
+"""One run of a sweep: its config, its `fog train` command, and its progress.
 
-Everything about a run's state is read from its directory, so a sweep keeps no state of its own:
-killed and started again, it sees what is there.
+A run's state is read from its directory, so a sweep keeps no state itself: after a kill, a new
+sweep finds everything there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fog.system.children import python
 from fog.training.schedule import UpdateSchedule
 
 JobStatus = Literal["new", "busy", "killed", "interrupted", "failed", "finished", "diverged"]
-"""`busy`: a process is writing it now. `killed`: it says it is running, but nobody writes it."""
+"""`busy`: a process is writing it now. `killed`: marked as running, but no process writes it."""
 
 """Diverged is a result: starting it again would diverge again."""
 
@@ -32,7 +32,7 @@ class Job:
     flags: tuple[str, ...]
     """Arguments of `fog train` that resolve to `config`, without `--resume`."""
     home: Path
-    """Where relative paths start, and where the run's process starts if its node has it."""
+    """Base of relative paths, and the working directory of the run if its node has it."""
 
     @classmethod
     def of(
@@ -85,7 +85,7 @@ class Job:
         return float(self.updates * per_update * (2 if agent.backbone == "obac" else 1))
 
     def command(self) -> list[str]:
-        """The command that starts the run, or goes on with it, as things stand now."""
+        """The command that starts or resumes the run, given its current state."""
         resume = ["--resume"] if self.begun() else []
         return python("-m", "fog", "train", *self.flags, *resume)
 
@@ -104,7 +104,7 @@ class Job:
         return f"{self.directory} holds another run: {difference}; choose another --out"
 
     def status(self) -> JobStatus:
-        """How the run stands, from its manifest and its lock."""
+        """The run's state, from its manifest and its lock."""
         directory = RunDirectory(self.directory)
         if directory.locked():
             return "busy"

@@ -54,7 +54,7 @@ class LocalEngine:
                 self._unstarted.append(Ended(job, 2, f"cannot be started: {error}"))
 
     def running(self) -> frozenset[Job]:
-        """Runs whose process is there."""
+        """Runs whose process is alive."""
         return frozenset(self._processes)
 
     def poll(self) -> list[Ended]:

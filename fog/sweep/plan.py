@@ -66,10 +66,10 @@ class Plan:
 
         Args:
             overrides: settings of every run, whatever its block says.
-            scale: in place of the plan's own.
+            scale: replaces the plan's scale.
 
         Raises:
-            ConfigError: a setting is wrong, or two blocks ask for one run with other settings.
+            ConfigError: a setting is wrong, or two blocks ask for one run with different settings.
         """
         scale = self.scale if scale is None else scale
         found: dict[Path, Job] = {}

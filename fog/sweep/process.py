@@ -1,4 +1,4 @@
-"""A run as a process of its own: capped threads, a log, and an end that loses nothing."""
+"""A run as a separate process: capped threads, a log, and a stop that loses nothing."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ class Process:
 
 
 def run(job: Job) -> int:
-    """Run a job to its end in a process of its own and return the exit code.
+    """Run a job to its end in a separate process and return the exit code.
 
     For engines whose workers wait: a SIGTERM or SIGINT to the worker is passed on once, so the run
-    saves, and 130 comes back.
+    saves, and 130 is returned.
     """
     with StopRequest() as stop:
         process = Process(job)

@@ -45,7 +45,7 @@ def last_line(log: Path) -> str:
 
 
 def _last_rows(path: Path) -> list[dict[str, str]]:
-    """The last whole rows of a table without quoted cells, by column; none if it is not there."""
+    """The last complete rows of a table without quoted cells, by column; none without a file."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             header = file.readline()

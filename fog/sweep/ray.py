@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster: an existing one, or one of this machine that ends with the sweep.
+"""Runs on a Ray cluster: an existing one, or one on this machine that ends with the sweep.
 
 Each run has an actor, a process of Ray that starts `fog train`, waits for it and can be told to
 stop it. Ray decides where: it places an actor on a node that has what the run asks for. If the
@@ -81,7 +81,7 @@ def _init(address: str | None) -> None:
     import ray
 
     local = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE}
-    # Ray's workers import from the folder in which it was started; in the root lies nothing.
+    # Ray's workers import from the folder in which Ray was started; the root has nothing to import.
     with contextlib.chdir("/"):
         ray.init(
             address=address or "local",
@@ -92,7 +92,7 @@ def _init(address: str | None) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Refuse an address where nobody listens, because Ray would try it for many minutes."""
+    """Refuse an address where nothing listens, because Ray would retry for many minutes."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")

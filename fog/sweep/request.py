@@ -1,4 +1,4 @@
-"""What a run asks of a cluster: processors, graphics cards, memory."""
+"""What a run asks of a cluster: CPUs, GPUs, memory."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ class Request:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The flags that say what a run asks for."""
-    group = parser.add_argument_group("what a run asks for")
+    """The flags that set the resources of a run."""
+    group = parser.add_argument_group("resources of each run")
     group.add_argument(
-        "--cpus-per-run", type=int, metavar="N", help="processors [the run's --threads]"
+        "--cpus-per-run", type=int, metavar="N", help="CPU cores [the run's --threads]"
     )
+    group.add_argument("--gpus-per-run", type=float, default=0.0, metavar="X", help="GPUs [0]")
     group.add_argument(
-        "--gpus-per-run", type=float, default=0.0, metavar="X", help="graphics cards [0]"
-    )
-    group.add_argument(
-        "--memory-per-run", type=float, metavar="GB", help="memory [estimated, and a quarter more]"
+        "--memory-per-run", type=float, metavar="GB", help="memory [the estimate plus a quarter]"
     )
 
 
@@ -41,14 +39,14 @@ def request_of(options: argparse.Namespace, config: Config) -> Request:
     """What one run asks for.
 
     Raises:
-        UserError: a flag makes no sense, or the run needs a graphics card that it does not ask for.
+        UserError: a flag makes no sense, or the run needs a GPU but does not request one.
     """
     cpus, gpus, memory = options.cpus_per_run, options.gpus_per_run, options.memory_per_run
     for flag, value, least in (("cpus", cpus, 1), ("gpus", gpus, 0), ("memory", memory, 0.01)):
         if value is not None and not least <= value <= MOST:
             raise UserError(f"--{flag}-per-run: must be at least {least:g}, got {shown(value)}")
     if config.runtime.device == "cuda" and not gpus:
-        raise UserError("--device cuda needs a graphics card for each run: add --gpus-per-run 1")
+        raise UserError("--device cuda needs a GPU for each run: add --gpus-per-run 1")
     if memory is None:
         from fog.cost import estimate
 

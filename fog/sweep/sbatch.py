@@ -56,7 +56,7 @@ def extras(items: Sequence[str]) -> dict[str, Any]:
     """Options of sbatch from `--slurm KEY=VALUE`; a KEY alone is a switch.
 
     Raises:
-        UserError: an option that has a flag of its own, or that the engine needs for itself.
+        UserError: an option that has its own flag, or that the engine sets.
     """
     found: dict[str, Any] = {}
     for item in items:
@@ -73,7 +73,7 @@ def extras(items: Sequence[str]) -> dict[str, Any]:
 
 
 def query(name: str) -> list[str]:
-    """The command that asks for all jobs of a name, each element of an array by itself."""
+    """The command that lists all jobs of a name, each element of an array separately."""
     return ["squeue", "-h", "-r", "-t", "all", f"--name={name}", "-o", "%i %T"]
 
 

@@ -1,8 +1,8 @@
 """Runs as one Slurm job array, submitted through submitit.
 
-An element of the array is one run. Slurm may stop it and start it again as often as it likes:
-shortly before the time limit, on preemption and on `scontrol requeue` the run is told to save, and
-when its turn comes again it goes on from there.
+An element of the array is one run. Slurm may stop and restart it any number of times: shortly
+before the time limit, on preemption and on `scontrol requeue` the run is told to save, and when it
+is started again it resumes from there.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def make(options: argparse.Namespace, jobs: Sequence[Job]) -> SlurmEngine:
     gpus = max((each.gpus for each in requests), default=0.0)
     if gpus != int(gpus):
         raise UserError(
-            f"--gpus-per-run: Slurm gives whole graphics cards, got {gpus:g}; where the cluster "
-            "shares them, ask with --slurm gres=shard:1"
+            f"--gpus-per-run: Slurm allocates whole GPUs, got {gpus:g}; if the cluster shares "
+            "them, ask with --slurm gres=shard:1"
         )
     try:
         import submitit
@@ -93,7 +93,7 @@ def make(options: argparse.Namespace, jobs: Sequence[Job]) -> SlurmEngine:
     if sbatch.live(name):
         # Submitted twice, the second array would only find the runs taken.
         raise UserError(
-            f"runs of {out} are in Slurm's queue already: `squeue --name={name}` shows them, "
+            f"runs of {out} are already in Slurm's queue: `squeue --name={name}` shows them, "
             f"`scancel --name={name}` removes them"
         )
     executor = submitit.SlurmExecutor(
@@ -103,7 +103,7 @@ def make(options: argparse.Namespace, jobs: Sequence[Job]) -> SlurmEngine:
 
 
 def _private(folder: Path) -> Path:
-    """The folder for submitit's pickles, which nobody else may write: reading one runs it."""
+    """The folder for submitit's pickles, which no other user may write: unpickling runs code."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         reason = distrust(folder)
@@ -125,10 +125,11 @@ class Run:
         """Start or resume the run and wait for its end; the exit code of `fog train`."""
         import submitit
 
-        # Of an earlier stretch: should this one vanish, it must not pass for its result.
+        # The result of an earlier stretch: if this one vanishes, it must not be taken for its
+        # result.
         submitit.JobEnvironment().paths.result_pickle.unlink(missing_ok=True)
         done = {"finished": 0, "diverged": 3}.get(self.job.status())
-        # If it is another run that is there, the one that we start says so.
+        # If another run is there, the run that we start says so.
         if done is not None and self.job.conflict() is None:
             return done
         with StopRequest() as stop:
@@ -153,8 +154,8 @@ class Run:
 def _deaf(job: Job) -> Process:
     """Start a run that does not hear SIGUSR2.
 
-    Slurm sends it to every process of the job before the time limit, and a process that does not
-    know it dies of it. Only we are to hear it: the run will be asked to save.
+    Slurm sends it to every process of the job before the time limit, and a process without a
+    handler dies. Only this process should receive it: it then asks the run to save.
     """
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
     try:
@@ -171,7 +172,7 @@ class _Submitted:
 
 
 class SlurmEngine:
-    """A job array. Slurm queues, starts and requeues; this only looks and tells."""
+    """A job array. Slurm queues, starts and requeues; this class only watches and reports."""
 
     slots: int | None = None
 
@@ -278,6 +279,6 @@ class SlurmEngine:
         self._told.append(subprocess.Popen(command, stderr=subprocess.DEVNULL))
 
     def close(self) -> None:
-        """Nothing is held; a detached array goes on."""
+        """Nothing to release; a detached array keeps running."""
         for each in self._told:
             each.wait()

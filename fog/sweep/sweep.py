@@ -31,7 +31,7 @@ _RESULTS: dict[int, State] = {0: "finished", 3: "diverged"}
 
 
 class View(Protocol):
-    """Where a sweep says how it stands."""
+    """Where a sweep reports its progress."""
 
     def changed(self, entry: Entry) -> None:
         """A run changed its state."""
@@ -40,7 +40,7 @@ class View(Protocol):
         """Time has passed; entries of running runs are fresh."""
 
     def say(self, line: str) -> None:
-        """Something to know that is not about one run."""
+        """A message that is not about one run."""
 
     def close(self) -> None:
         """Leave the terminal tidy."""
@@ -54,7 +54,7 @@ class Outcome:
     interrupted: bool
     disk_full: bool
     detached: bool = False
-    """Whether the runs go on without the sweep."""
+    """Whether the runs continue without the sweep."""
 
     @property
     def exit_code(self) -> int:
@@ -89,9 +89,9 @@ class Sweep:
         """Look at every run.
 
         Args:
-            jobs: the runs, in the order in which they shall start.
+            jobs: the runs, in starting order.
             engine: starts them.
-            view: told what happens.
+            view: shows what happens.
             patience: seconds to wait, when nothing else is left to do, for runs that another
                 process is writing. The runs of a killed sweep need a moment to save.
         """
@@ -113,7 +113,7 @@ class Sweep:
         self.tally = Tally(self.entries)
 
     def run(self) -> Outcome:
-        """Run until every run has ended or Ctrl-C, and say how it went."""
+        """Run until every run has ended or Ctrl-C, and return the outcome."""
         with _Stop() as stop:
             try:
                 self._until_done(stop)

@@ -25,14 +25,14 @@ _COLOURS: dict[State, str] = {
     "finished": "dim green",
 }
 _FRAME = 4
-"""Lines that are not runs: header, what is left out, the whole, the cursor."""
+"""Lines that are not runs: header, omitted runs, total, cursor."""
 
 
 class Table:
-    """One row for each run that fits, the running ones first, and a line for the whole.
+    """One row for each run that fits, running ones first, and a line for the total.
 
-    Drawn only when told, from the sweep's own loop: a thread that draws by itself would be alive
-    while processes are forked.
+    Drawn only on request, from the sweep's own loop: a drawing thread would be alive while
+    processes are forked.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -47,7 +47,7 @@ class Table:
             self.say(f"{entry.job.label} {verb}: {entry.reason}")
 
     def tick(self, tally: Tally) -> None:
-        """Draw the table anew."""
+        """Redraw the table."""
         self._live.update(draw(tally, *self._console.size), refresh=True)
 
     def say(self, line: str) -> None:
@@ -60,7 +60,7 @@ class Table:
 
 
 def draw(tally: Tally, width: int, height: int) -> Group:
-    """The table as it stands, cut to a terminal of that size."""
+    """The current table, cut to a terminal of that size."""
     ranked = sorted(tally.entries, key=lambda entry: ORDER.index(entry.state))
     shown = ranked[: max(1, height - _FRAME)]
     left_out = ranked[len(shown) :]

@@ -1,4 +1,4 @@
-"""How a sweep is shown: a live table on a terminal, lines where nobody watches."""
+"""How a sweep is shown: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def number(value: float | None) -> str:
 
 
 class Lines:
-    """A line for every change, and one for the whole every half minute."""
+    """A line for every change, and a summary every half minute."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -73,7 +73,7 @@ class Lines:
         self.say(f"{again}{entry.state} {entry.job.label}{note}")
 
     def tick(self, tally: Tally) -> None:
-        """Say how the whole stands, now and then."""
+        """Print a summary now and then."""
         if time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             self.say(overall(tally))
@@ -87,7 +87,7 @@ class Lines:
 
 
 def view() -> View:
-    """A table where someone watches, lines where nobody does."""
+    """A table on a terminal, plain lines elsewhere."""
     if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         from fog.sweep.table import Table
 

@@ -1,7 +1,7 @@
 """How this package starts Python: a child never imports from the folder it is started in.
 
 `python -m` and `python -c` put the working directory before the standard library, so a `copy.py`
-that happens to lie there would be run in place of Python's own. `-P` leaves it out.
+that happens to be there would run instead of Python's own. `-P` leaves it out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A folder for compiled code that nobody else can write, because what lies in it is run.
+"""A folder for compiled code that no other user can write, because its contents are run.
 
 By default it is where torch keeps its own: a folder of a known name in /tmp, which another user of
-the machine may have made first. So owner and permissions are looked at before anything is loaded.
+the machine may have made first. So owner and permissions are checked before anything is loaded.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def _problem(root: Path) -> str | None:
 
 
 def distrust(path: Path) -> str | None:
-    """Why what lies at `path` must not be run: someone else could have written it.
+    """Why the contents of `path` must not be run: another user could have written them.
 
     Raises:
-        OSError: it cannot be looked at.
+        OSError: it cannot be inspected.
     """
     status = path.stat(follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
@@ -84,5 +84,5 @@ def distrust(path: Path) -> str | None:
 
 
 def seal(path: Path) -> None:
-    """Let nobody else write a file, whatever the umask."""
+    """Let no other user write a file, whatever the umask."""
     path.chmod(path.stat().st_mode & ~_OTHERS_WRITE)

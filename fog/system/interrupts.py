@@ -11,7 +11,7 @@ from typing import Any, Self
 class StopRequest:
     """While active, the first SIGINT or SIGTERM sets `requested`; a second SIGINT stops at once.
 
-    Schedulers send SIGTERM before they kill, so both mean: save and say how to go on. Outside the
+    Schedulers send SIGTERM before they kill, so both mean: save and say how to resume. Outside the
     main thread, where Python delivers no signals, it does nothing.
     """
 

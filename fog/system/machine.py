@@ -39,7 +39,7 @@ def git_commit() -> str | None:
 
 
 def cpu_name() -> str:
-    """The processor's name, as the system tells it."""
+    """The processor's name, as reported by the system."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -1,8 +1,8 @@
 """Standard output and error that may go away while a command works.
 
 The reader of a pipe leaves (`fog train ... | head -1`), the disk behind a log fills up, a service
-starts us with its streams closed: none of it is a reason to stop training. What can no longer be
-written is dropped, and the command goes on to its own exit code.
+starts us with its streams closed: none of it is a reason to stop training. Output that can no
+longer be written is dropped, and the command continues to its own exit code.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Reporter(Protocol):
         """`env_step` steps are made; `note` holds what else to show."""
 
     def prime(self, made: int, dose: int) -> None:
-        """Of the `dose` updates of priming, `made` are made; the environment stands still."""
+        """`made` of the `dose` priming updates are done; the environment is not stepped."""
 
     def say(self, line: str) -> None:
         """Print a line without tearing the bar."""
@@ -155,10 +155,10 @@ class Lines:
 
 
 def reporter(total: int, initial: int, title: str, stream: TextIO | None = None) -> Reporter:
-    """A bar where someone watches, lines where nobody does."""
+    """A bar on a terminal, plain lines elsewhere."""
     where = sys.stderr if stream is None else stream
     if where is None:  # closed from the start
         return Silent()
     kind = Bar if where.isatty() else Lines
-    # Training goes on when nobody reads it any more, also in a program of its own.
+    # Training continues when nothing reads its output any more, even when called from Python.
     return kind(total, initial, title, cast(TextIO, Lasting(where, str)))

@@ -8,6 +8,7 @@ import shutil
 
 import torch
 
+from fog.algorithms.families import FAMILIES
 from fog.errors import UserError
 from fog.settings.config import Config
 from fog.training.schedule import UpdateSchedule
@@ -20,7 +21,7 @@ def device_of(config: Config) -> torch.device:
     """The device that the config asks for.
 
     Raises:
-        UserError: a GPU is asked for and there is none.
+        UserError: the config asks for a GPU and there is none.
     """
     wanted = config.runtime.device
     if wanted == "cuda" and not torch.cuda.is_available():
@@ -31,13 +32,20 @@ def device_of(config: Config) -> torch.device:
 
 
 def compiles(config: Config, device: torch.device) -> bool:
-    """Whether updates are compiled: `auto` says yes when the run is long enough to pay for it.
+    """Whether updates are compiled: with `auto` if the run is long enough to pay for it.
 
     Raises:
-        UserError: compiling is asked for and cannot work here.
+        UserError: the config asks for compiling, which cannot work here.
     """
     wanted = config.runtime.compile
     if wanted == "off":
+        return False
+    if not FAMILIES[config.agent.backbone].COMPILES:
+        if wanted == "on":
+            raise UserError(
+                f"compile: an update of {config.agent.backbone} depends on how many there were and "
+                "cannot be compiled; use --compile auto"
+            )
         return False
     obstacle = compile_obstacle(device)
     if wanted == "on":
@@ -50,7 +58,7 @@ def compiles(config: Config, device: torch.device) -> bool:
 
 
 def compile_obstacle(device: torch.device) -> str | None:
-    """Why updates cannot be compiled for `device` on this machine, and the cure; None if they can.
+    """Why updates cannot be compiled for `device` on this machine, and the fix; None if they can.
 
     torch's compiler does not quote the path of its own libraries when it calls the linker.
     """

@@ -41,9 +41,9 @@ class Evaluator:
         """Run evaluation number `index` of the run.
 
         Args:
-            agent: who acts.
+            agent: the agent that acts.
             index: how many evaluations came before; decides the episodes' seeds.
-            record: whether to return the episodes whole, for probes.
+            record: whether to return complete episodes, for probes.
         """
         if self._env is None:
             # Made on first use: some suites open a renderer, which is slow.

@@ -20,7 +20,7 @@ class DivergedError(Exception):
 
 
 class Learner:
-    """Makes the updates that an environment step owes, and tells probes of every change."""
+    """Makes the updates due at an environment step, and tells probes about every change."""
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class Learner:
             config: the run.
             agent: whose networks change.
             replay: where batches come from.
-            probes: told of updates and changes.
+            probes: notified of updates and changes.
             progress: the run's counters; the count of updates is advanced here.
             event: records a change, with a detail, in events.csv.
-            report: shown how far priming has come.
+            report: called with the progress of priming.
         """
         self._config = config
         self._agent = agent
@@ -54,14 +54,14 @@ class Learner:
         self.metrics = MeanMetrics()
 
     def due(self) -> int:
-        """Updates that the environment step made last still owes; after a whole step none."""
+        """Updates still due for the last environment step; none after a complete step."""
         return self.schedule.total(self._progress.env_step) - self._agent.total_updates
 
     def update(self, stop: StopRequest) -> None:
         """Make the updates that are due, portion by portion.
 
-        What the next portion is follows from the counters alone. So a run that is asked to stop
-        between two portions and saved there goes on to the same bits.
+        The next portion follows from the counters alone, so a run that is stopped and saved between
+        two portions resumes bit for bit.
         """
         due, primes = self.due(), self.schedule.primes(self._progress.env_step)
         if primes and self._agent.total_updates == 0:
@@ -96,7 +96,7 @@ class Learner:
             self._change("expansion", self._agent.expand)
 
     def reset(self) -> None:
-        """Start everything learnable anew."""
+        """Re-initialise everything learnable."""
         self._change("reset", self._agent.reset)
 
     def _change(self, kind: ChangeKind, apply: Callable[[], None]) -> None:

@@ -12,14 +12,14 @@ from fog.records.run_directory import RunDirectory
 
 
 def load_agent(path: str | Path) -> Agent:
-    """The agent of a run as its newest checkpoint has it, on the CPU.
+    """The agent of a run from its newest checkpoint, on the CPU.
 
         action = fog.load_agent("runs/cartpole-swingup/fog/seed0").act(obs)
 
-    Warns where that one is damaged and the one before it is loaded.
+    Warns if that checkpoint is damaged and the one before it is loaded.
 
     Raises:
-        UserError: the directory holds no run, no checkpoint yet, or none that is whole.
+        UserError: the directory holds no run, no checkpoint yet, or only damaged ones.
     """
     directory = RunDirectory(Path(path))
     if not directory.config_path.exists():

@@ -40,7 +40,7 @@ class Recorder:
     def __init__(
         self, directory: RunDirectory, config: Config, env_step: int, ledger: Ledger
     ) -> None:
-        """Open the tables of a run that stands at `env_step`.
+        """Open the tables of a run that is at `env_step`.
 
         Args:
             directory: the run's directory.

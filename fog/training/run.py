@@ -1,4 +1,4 @@
-"""`fog.train`: from a config to a run directory, whatever happens on the way."""
+"""`fog.train`: from a config to a run directory, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def train(config: Config, *, resume: bool = False, quiet: bool = True) -> Run:
 
     Args:
         config: from `fog.resolve`, or built by hand.
-        resume: go on with an interrupted or killed run; the result is the same, bit for bit on
-            the CPU, as if it had never stopped.
+        resume: continue an interrupted or killed run; on the CPU the result is bit for bit that of
+            an uninterrupted run.
         quiet: show no progress.
 
     Returns:
@@ -115,7 +115,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
             trainer.close()
         report.close()
         final = None if trainer is None else trainer.last_eval
-        # A start that failed has lost nothing: the run still stands at its checkpoint.
+        # A failed start has lost nothing: the run is still at its checkpoint.
         steps = initial if trainer is None else max(initial, trainer.progress.env_step)
         directory.update_manifest(
             status=status,
@@ -129,7 +129,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
 
 
 def _resumable(directory: RunDirectory, say: checkpoint.Warn) -> Path | None:
-    """The newest checkpoint that is whole and that the tables in the directory belong to."""
+    """The newest undamaged checkpoint that matches the tables in the directory."""
 
     def state(home: Path) -> Any:
         return checkpoint.load_json(home / checkpoint.STATE)
@@ -139,12 +139,12 @@ def _resumable(directory: RunDirectory, say: checkpoint.Warn) -> Path | None:
 
     home = checkpoint.newest_valid(directory.checkpoint_path, say, misfit)
     if home is not None and ledger.unverified(state(home)):
-        say(f"checkpoint {home} is of an earlier version: its tables could not be verified")
+        say(f"checkpoint {home} has an earlier version: its tables could not be verified")
     return home
 
 
 def _task_facts(name: str) -> dict[str, Any]:
-    """What a reader of the run needs to know of its task, since it does not read this code."""
+    """What the analysis needs to know about the task, since it does not import this code."""
     task = tasks.get(name)
     names = ("suite", "group", "metric", "normaliser", "paper_table", "paper_row")
     return {fact: getattr(task, fact) for fact in names}

@@ -13,8 +13,8 @@ from typing import Literal, Self
 from fog.settings.config import Config
 
 PORTION = 16
-"""Most updates that are made at a stretch. Their batches are drawn at once, so this bounds memory,
-and a request to stop waits for no more than these."""
+"""Most updates made in one go. Their batches are drawn at once, so this bounds memory, and a
+request to stop waits for no more than these."""
 
 
 class UpdateSchedule:
@@ -78,7 +78,7 @@ class Timeline:
 
 
 def lives(config: Config) -> list[tuple[int, int]]:
-    """Environment steps of birth and end of the networks: from one reset to the next."""
+    """First and last environment step of each life of the networks, from reset to reset."""
     end = config.run.steps
     resets = [at for at in config.lifecycle.reset_steps if at < end]
     return list(zip([0, *resets], [*resets, end], strict=True))
@@ -122,7 +122,7 @@ def priming_detail(config: Config) -> str:
 
 
 def _life(config: Config, updates: UpdateSchedule, birth: int, born_at: int) -> list[Planned]:
-    """What is due between one birth of the networks and the next, in order."""
+    """What is due in one life of the networks, in order."""
     depth = config.network.initial_depth
     planned = []
     for after in config.lifecycle.expansion_updates:

@@ -3,7 +3,7 @@
 Within one environment step: add the transition, make the updates that are due (`learner`; critics
 may expand between two of them), evaluate, let probes measure a window that ends, expand after the
 last update, reset, then checkpoint. The paper's resets fall on the ends of its 100k-step windows;
-measured after a reset or an expansion, a heatmap column would show newborn weights.
+measured after a reset or an expansion, a heatmap column would show untrained weights.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Trainer:
             beta=replay.per_beta,
             total_steps=run.steps,
             quota=batches * config.agent.batch_size,
+            horizon=replay.swd_horizon,
         )
         self.replay = Replay(
             obs_dim,
@@ -131,7 +132,7 @@ class Trainer:
         self._event("checkpoint")
 
     def restore(self, home: Path) -> None:
-        """Go on from a checkpoint, and step the environment back to where it was."""
+        """Continue from a checkpoint, and replay the environment to where it was."""
         state = checkpoint.load_json(home / checkpoint.STATE)
         tensors = checkpoint.load_tensors(home / checkpoint.AGENT)
         self.agent.load_state_dict(tensors, state["agent"])
@@ -205,6 +206,7 @@ class Trainer:
             self._log()
 
     def _interact(self) -> None:
+        self.agent.observe(self.obs)
         if self.progress.env_step < self.config.run.warmup_steps:
             size = self.env.action_space.shape
             action = self.explore.uniform(-1.0, 1.0, size).astype(np.float32)

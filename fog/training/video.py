@@ -27,7 +27,7 @@ def film(agent: Agent, config: Config, directory: Path) -> list[Path]:
     """Play the deterministic policy and write one MP4 for each episode.
 
     Args:
-        agent: who acts.
+        agent: the agent that acts.
         config: the run; `video_episodes` says how many.
         directory: where the files go.
     """

@@ -201,7 +201,7 @@ def test_cuer_of_the_other_reading_is_never_counted_as_cuer(
     [
         ({"seed": 1, "width": 17}, "runs on cartpole-swingup cannot be compared: width 8, 17"),
         ({"seed": 1, "eval_every": 77}, "sac on cartpole-swingup has runs with different settings"),
-        ({"seed": 0}, "sac on cartpole-swingup is there twice with seed 0"),
+        ({"seed": 0}, "sac on cartpole-swingup appears twice with seed 0"),
     ],
 )
 def test_what_must_not_be_mixed(tmp_path: Path, settings: dict[str, Any], words: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diagnostics import theory
-from diagnostics.metrics.expected_counts import count_moments, goodness_of_fit
+from diagnostics.metrics.expected_counts import count_moments, goodness_of_fit, linear_count_moments
 
 CASES = [(0.0, 1.0), (0.05, 0.0), (0.05, 0.2), (0.3, 0.01), (0.5, 1.0), (1e-7, 0.1)]
 
@@ -26,6 +26,22 @@ def test_moments_equal_brute_force(epsilon, tau, capacity):
     np.testing.assert_allclose(found[0], expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found[1], variance, rtol=1e-8, atol=1e-9)
     assert found[0].sum() == pytest.approx(draws.sum())
+
+
+@pytest.mark.parametrize(("horizon", "floor"), [(1, 0.0), (7, 0.0), (30, 0.1), (500, 0.01)])
+@pytest.mark.parametrize("capacity", [None, 1, 17, 40, 100])
+def test_moments_of_sample_weight_decay_equal_brute_force(horizon, floor, capacity):
+    draws = np.random.default_rng(0).integers(0, 5, 80) * (np.arange(80) > 10)
+    expected, variance = np.zeros(80), np.zeros(80)
+    for t in range(1, 81):
+        stored = np.arange(max(0, t - (capacity or 80)), t)
+        weight = np.maximum(floor, 1 - (t - 1.0 - stored) / horizon)
+        p = weight / weight.sum()
+        expected[stored] += draws[t - 1] * p
+        variance[stored] += draws[t - 1] * p * (1 - p)
+    found = linear_count_moments(draws, horizon, floor, capacity)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found[1], variance, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("capacity", [None, 300])

@@ -87,10 +87,13 @@ def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--runs", "nowhere"], "is no directory"),
-        (["--runs", ".", "--out", "inside"], "lies inside"),
-        (["--runs", "runs/cartpole-swingup/fog/seed0", "--out", "runs"], "it holds runs/cartpole"),
-        (["--out", "runs"], "lies inside"),
+        (["--runs", "nowhere"], "is not a directory"),
+        (["--runs", ".", "--out", "inside"], "is inside"),
+        (
+            ["--runs", "runs/cartpole-swingup/fog/seed0", "--out", "runs"],
+            "it contains runs/cartpole",
+        ),
+        (["--out", "runs"], "is inside"),
         (["--without", "dormant"], "did you mean 'dormancy'"),
     ],
 )
@@ -258,7 +261,7 @@ def test_what_could_not_be_copied_whole_is_said(
         manifest.write_text(manifest.read_text().replace('"env_step": 800', '"env_step": 801'))
     assert command(["--runs", str(runs), "--out", str(kept)]) == 1
     said = capsys.readouterr().out
-    assert f"not whole, {runs / SEED}: {file}" in said and "1 runs" in said
+    assert f"incomplete, {runs / SEED}: {file}" in said and "1 runs" in said
     # The good copy of before is worth more; that of the other run is up to date.
     now = everything(kept)
     assert [path.parent.name for path in now if now[path] != good[path]] == ["seed7"]
@@ -270,26 +273,26 @@ def test_what_could_not_be_copied_whole_is_said(
 def test_exports_say_nothing_of_machine_and_user(runs: Path, tmp_path: Path) -> None:
     manifest_path, config_path = (runs / SEED / name for name in ("manifest.json", "config.yaml"))
     manifest = json.loads(manifest_path.read_text())
-    manifest["hardware"]["host"] = "ada-laptop"
+    manifest["hardware"]["host"] = "zoe-laptop"
     manifest["command"] = [
-        "/home/ada/.venv/bin/fog",
+        "/home/zoe/.venv/bin/fog",
         "train",
-        "--out=/home/ada/my runs",
+        "--out=/home/zoe/my runs",
         "--seed=0",
     ]
-    manifest["reason"] = "OSError: '/home/ada/my runs/x' on ada-laptop"
+    manifest["reason"] = "OSError: '/home/zoe/my runs/x' on zoe-laptop"
     manifest_path.write_text(json.dumps(manifest))
     text = config_path.read_text()
     out = next(line for line in text.splitlines() if line.startswith("  out:"))
-    config_path.write_text(text.replace(out, "  out: /home/ada/my runs"))
+    config_path.write_text(text.replace(out, "  out: /home/zoe/my runs"))
     export(runs, tmp_path / "clean")
     export(runs, tmp_path / "host", keep_host=True)
     assert everything(tmp_path / "host")[tmp_path / "host" / SEED / "config.yaml"] == (
         config_path.read_bytes()
     )
-    assert "ada-laptop" in (tmp_path / "host" / SEED / "manifest.json").read_text()
+    assert "zoe-laptop" in (tmp_path / "host" / SEED / "manifest.json").read_text()
     for content in everything(tmp_path / "clean").values():
-        assert b"ada" not in content
+        assert b"zoe" not in content
     cleaned = json.loads((tmp_path / "clean" / SEED / "manifest.json").read_text())
     assert cleaned["command"] == ["fog", "train", "--out=my runs", "--seed=0"]
     assert cleaned["hardware"] == {k: v for k, v in manifest["hardware"].items() if k != "host"}

@@ -35,12 +35,12 @@ def test_entries_of_another_type_are_named_and_left_out(run: Path) -> None:
     assert found.config == {} and found.manifest == {}
     assert (found.name("task", 2), found.seed) == ("cartpole-swingup", 0)
     assert found.problems == [
-        "config.yaml: task is no text: left out",
-        "config.yaml: seed is no integer: left out",
-        "config.yaml: steps is no integer: left out",
-        "config.yaml: scale is no number: left out",
-        "manifest.json: status is no text: left out",
-        "manifest.json: env_step is no integer: left out",
+        "config.yaml: task is not text: left out",
+        "config.yaml: seed is not an integer: left out",
+        "config.yaml: steps is not an integer: left out",
+        "config.yaml: scale is not a number: left out",
+        "manifest.json: status is not text: left out",
+        "manifest.json: env_step is not an integer: left out",
     ]
 
 

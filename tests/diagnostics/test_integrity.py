@@ -224,7 +224,7 @@ def test_what_was_damaged_stays_told_in_the_copy(
     damage(run_of(runs) / "evals.csv")
     damage(run_of(runs) / "probes/dormancy/joined.parquet")
     assert main(["export", "--runs", str(runs), "--out", str(tmp_path / "kept")]) == 1
-    assert capsys.readouterr().out.count("not whole") == 2
+    assert capsys.readouterr().out.count("incomplete") == 2
     found = loaded(tmp_path / "kept")
     assert set(found.problems["run"]) == {str(run_of(tmp_path / "kept"))}
     said = "; ".join(found.problems["problem"])

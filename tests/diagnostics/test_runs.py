@@ -279,7 +279,7 @@ def test_a_probe_table_that_does_not_fit_is_left_out(tmp_path: Path) -> None:
         columns = {"env_step": [1], "x": ["text"] if seed else [1.5]}
         table = pa.table(columns).replace_schema_metadata({"fog.schema": "1"})
         pq.write_table(table, run / "probes" / "mine" / "000000000001-00.parquet")
-    with pytest.warns(RunsWarning, match="does not fit"):
+    with pytest.warns(RunsWarning, match="does not match those of other runs"):
         table = diagnostics.load(tmp_path).table("mine")
     assert list(table["x"]) == [1.5]
 

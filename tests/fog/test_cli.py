@@ -164,7 +164,7 @@ def test_the_command_that_goes_on_can_be_pasted(
     monkeypatch.setattr(training, "train", interrupted)
     arguments = [*TINY, "--out", "my runs"]
     assert main(arguments) == 130
-    command = capsys.readouterr().err.partition("Go on with: ")[2]
+    command = capsys.readouterr().err.partition("Continue with: ")[2]
     assert shlex.split(command) == ["fog", *arguments, "--resume"]
 
 

@@ -30,15 +30,15 @@ RUN = "run: {task: gym:Pendulum-v1, %s}"
     [
         ("run: {variant: 2026-13-01}", "unknown variant '2026-13-01'"),
         ("run: {variant: 2026-01-01}", "unknown variant '2026-01-01'"),
-        (RUN % f"steps: {'9' * 5000}", "is no int"),
+        (RUN % f"steps: {'9' * 5000}", "is not a valid int"),
         (RUN % f"steps: {'9' * 400}", "is too large"),
         (RUN % f"steps: 0x{'F' * 5000}", "is too large"),
         (RUN % "scale: 1e400", "scale: must be finite"),
-        ("? [a]\n: b", "a list or a mapping is no name"),
-        ("? {a: b}\n: c", "a list or a mapping is no name"),
-        (RUN % "steps: !!int x", "'x' is no int"),
-        (RUN % "steps: !!int ''", "'' is no int"),
-        (RUN % "steps: !!bool x", "'x' is no bool"),
+        ("? [a]\n: b", "a list or a mapping cannot be a name"),
+        ("? {a: b}\n: c", "a list or a mapping cannot be a name"),
+        (RUN % "steps: !!int x", "'x' is not a valid int"),
+        (RUN % "steps: !!int ''", "'' is not a valid int"),
+        (RUN % "steps: !!bool x", "'x' is not a valid bool"),
         (RUN % "steps: !!timestamp x", "could not determine a constructor"),
         (RUN % "steps: !!set {a}", "could not determine a constructor"),
         (RUN % "probes: [[a], [b]]", "probes: expected a list of texts"),
@@ -81,10 +81,10 @@ def test_a_config(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFi
         (["train", "--task", "gym:Pendulum-v1", "--replay-ratio", "1e16"], "replay_ratio: must be"),
         (["train", "--task", "gym:Pendulum-v1", "--out", ""], "out: expected a folder, got ''"),
         (["train", "--task", "gym:Pendulum-v1", "--out", "a" * 3000], "File name too long"),
-        (["train", "--config", ""], "--config: no path: ''"),
-        (["compare", "--runs", ""], "--runs: no path: '': it is empty"),
+        (["train", "--config", ""], "--config: not a valid path: ''"),
+        (["compare", "--runs", ""], "--runs: not a valid path: '': it is empty"),
         (["compare", "--runs", "a" * 3000], "File name too long"),
-        (["export", "--runs", ".", "--out", ""], "--out: no path: ''"),
+        (["export", "--runs", ".", "--out", ""], "--out: not a valid path: ''"),
         (["report", "--out", "a\0b"], "embedded null"),
         (["report", "--out=--"], "argument --out: expected a value, got '--'"),
         (["figures", "--only", "a" * 3000 + ".ipynb"], "unknown notebook 'aaa"),
@@ -132,7 +132,7 @@ def test_dates_are_text_and_numbers_are_numbers() -> None:
     text = "{a: 2026-01-01, b: 1e-5, c: 7, d: yes, e: ~, f: [1.5, x]}"
     expected = {"a": "2026-01-01", "b": 1e-5, "c": 7, "d": True, "e": None, "f": [1.5, "x"]}
     assert load_yaml(text, "here") == expected
-    with pytest.raises(ConfigError, match="'a' stands here twice"):
+    with pytest.raises(ConfigError, match="'a' appears twice"):
         load_yaml("{a: 1, a: 2}", "here")
 
 

@@ -31,6 +31,10 @@ RESUMED = {
     "expanded-sac": {"variant": "expanded-sac", "task": "gym:InvertedPendulum-v4"},
     "fog-per": {"variant": "fog-per"},
     "fog-cuer": {"variant": "fog-cuer"},
+    "fog-bro": {"variant": "fog-bro"},
+    "simba": {"variant": "simba", "maximal_depth": 4},
+    "fog-injection": {"variant": "fog-injection"},
+    "ne": {"variant": "ne", "priming_updates": 120},
     "endless": {
         "variant": "fog",
         "task": "gym:InvertedPendulum-v4",
@@ -110,9 +114,10 @@ def test_a_cuer_run_without_the_setting_is_one_of_the_first_reading(tmp_path: Pa
     assert fog.train(step, resume=True).status == "finished"
 
 
-def test_kill_9_then_resume(tmp_path: Path) -> None:
-    whole = fog.train(tiny(tmp_path / "whole", steps=700, checkpoint_every=150))
-    config = tiny(tmp_path / "killed", steps=700, checkpoint_every=150)
+@pytest.mark.parametrize("variant", ["fog", "fog-bro", "simba", "ne"])
+def test_kill_9_then_resume(tmp_path: Path, variant: str) -> None:
+    whole = fog.train(tiny(tmp_path / "whole", variant, steps=700, checkpoint_every=150))
+    config = tiny(tmp_path / "killed", variant, steps=700, checkpoint_every=150)
     process = start(config)
     wait_for_checkpoint(run_directory(config), process)
     time.sleep(random.Random(0).uniform(0.0, 0.3))
@@ -162,7 +167,7 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path, number: int) -> N
     os.kill(process.pid, number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Interrupted, everything is saved. Go on with: fog train" in said
+    assert "Interrupted; everything is saved. Continue with: fog train" in said
     assert "--resume" in said
     assert "Traceback" not in said
     manifest = json.loads((run_directory(config) / "manifest.json").read_text())

@@ -87,7 +87,7 @@ def test_a_table_that_someone_else_touched_ends_the_run(tmp_path: Path) -> None:
     ledger.sync()
     with (tmp_path / "evals.csv").open("a") as file:
         file.write("2\n")
-    with pytest.raises(UserError, match=r"evals.csv was changed by someone else"):
+    with pytest.raises(UserError, match=r"evals.csv was changed by another program"):
         ledger.sync()
     (tmp_path / "evals.csv").unlink()
     with pytest.raises(UserError, match=r"evals.csv was removed"):

@@ -104,7 +104,7 @@ def test_settings_of_a_task_change_nothing_by_default() -> None:
         ("Humanoid-v5", "did you mean 'Humanoid-v4'"),
         ("zzz", "`fog tasks` lists them"),
         ("foo:bar", "use gym:, dmc:, mw: or hb:"),
-        ("gym:", "names nothing"),
+        ("gym:", "lacks a name"),
         ("dmc:cheetah", "dmc:domain-task"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from fog.errors import ConfigError
 from fog.settings.scaling import DURATIONS, SCHEDULES
-from fog.settings.variants import VARIANTS, get, resolve
+from fog.settings.variants import VARIANTS, get, horizon_discount, resolve
 
 MOTIVATING = ("sac", "sac-reset", "per-sac", "balanced-sac", "expanded-sac")
 
@@ -80,7 +80,7 @@ def test_scale_shrinks_time_and_nothing_else(variant: str) -> None:
     for name in SCHEDULES:
         assert after[name] == tuple(round(at / 10) for at in before[name]), name
     assert after["epsilon"] == pytest.approx(before["epsilon"] * 10)
-    assert after["warmup_steps"] == 500
+    assert after["warmup_steps"] == before["warmup_steps"] // 10
     untouched = set(before) - {*DURATIONS, *SCHEDULES, "epsilon", "warmup_steps", "scale"}
     assert {name: before[name] for name in untouched} == {name: after[name] for name in untouched}
 
@@ -96,3 +96,37 @@ def test_what_the_user_sets_is_not_scaled() -> None:
 def test_unknown_variant_suggests_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'balanced-sac'"):
         get("balanced_sac")
+
+
+def test_bro_has_the_settings_of_its_code() -> None:
+    bro, fast = resolve("humanoid-walk", "bro"), resolve("humanoid-walk", "bro-fast")
+    assert (bro.agent.replay_ratio, fast.agent.replay_ratio) == (10.0, 2.0)
+    assert bro.lifecycle.reset_steps[:3] == (15_000, 50_000, 250_000)
+    assert len(bro.lifecycle.reset_steps) == 8 and fast.lifecycle.reset_steps == (15_000,)
+    assert (bro.agent.batch_size, bro.run.warmup_steps, bro.agent.pessimism) == (128, 2_500, 0.0)
+    assert bro.network.quantiles == 100 and bro.replay.sampler == "uniform"
+
+
+@pytest.mark.parametrize(
+    ("task", "repeat", "critics", "discount", "steps"),
+    [
+        ("humanoid-walk", 2, 1, 0.99, 500_000),
+        ("h1-walk", 2, 2, 0.99, 500_000),
+        ("HalfCheetah-v4", 1, 2, 0.995, 600_000),
+        ("gym:Pendulum-v1", 1, 2, 0.995, 1_000_000),
+    ],
+)
+def test_simba_follows_the_suite(task, repeat, critics, discount, steps) -> None:
+    """Action repeat, number of critics and discount; as many simulator steps as the others."""
+    config = resolve(task, "simba")
+    assert (config.run.action_repeat, config.network.critics) == (repeat, critics)
+    assert config.agent.discount == pytest.approx(discount)
+    assert config.run.steps == steps
+    assert config.run.eval_every * repeat == resolve(task, "fog").run.eval_every
+    assert resolve(task, "simba", discount=0.9).agent.discount == 0.9
+
+
+def test_the_discount_of_a_horizon_is_bounded() -> None:
+    assert [horizon_discount(n, 1) for n in (10, 50, 10_000)] == [0.95, 0.95, 0.995]
+    assert horizon_discount(200, 1) == pytest.approx(0.975)
+    assert horizon_discount(None, 2) == pytest.approx(0.99)

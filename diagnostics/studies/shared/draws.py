@@ -1,4 +1,4 @@
-"""How often real runs drew each transition, beside the law of their sampler."""
+"""How often runs drew each transition, beside the law of their sampler."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def grid_gain(page: Page, *, peers: Peers | None, methods: Sequence[str] | None 
             }
         )
     if not rows:
-        raise MissingDataError("all published methods at hand were evaluated on one grid")
+        raise MissingDataError("all these published methods were evaluated on one grid")
     order = {group: place for place, group in enumerate(dict.fromkeys(facts["group"]))}
     found_table = pd.DataFrame(rows).sort_values(
         "group", key=lambda at: at.map(order), kind="stable"

@@ -140,12 +140,12 @@ def own_curves(page: Page) -> pd.DataFrame:
 
 
 def chosen(page: Page) -> Runs:
-    """Which of our runs stand beside published ones: FoG, or the variants that were asked for."""
+    """Which of our runs to show beside published ones: FoG, or the chosen variants."""
     return page.runs.select(variant=page.wanted or (OURS,))
 
 
 def action_repeats(facts: pd.DataFrame) -> NDArray[np.float64]:
-    """Frames per decision of runs of ours; 1 where a run does not tell."""
+    """Frames per decision of our runs; 1 if a run does not record it."""
     told = facts["action_repeat"] if "action_repeat" in facts else pd.Series(1, facts.index)
     return np.asarray(pd.to_numeric(told, errors="coerce").fillna(1), float)
 

@@ -1,7 +1,7 @@
-"""Matrix products of our own for the CPU, as operations that torch's compiler knows.
+"""Our own matrix products for the CPU, as operations known to torch's compiler.
 
-`torch.ops.fog.dense`, `.back`, `.weight_gradients` and `.back_one_twin` exist once `load` has said
-yes. `fog.fast.products` calls them and says what each computes.
+`torch.ops.fog.dense`, `.back`, `.weight_gradients` and `.back_one_twin` exist once `load` has
+returned True. `fog.fast.products` calls them and says what each computes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fog.fast.kernels.build import BuildError, library
 
 @functools.cache
 def load() -> bool:
-    """Build the kernels if need be (some seconds, once for a machine) and make them known.
+    """Build the kernels if needed (some seconds, once per machine) and register them.
 
     Returns:
-        False where they cannot be built; torch's own products then serve, and a warning says so.
+        False if they cannot be built; torch's own products are then used, and a warning says so.
     """
     try:
-        # For everybody in the process: compiled updates call into it.
+        # For the whole process: compiled updates call into it.
         ctypes.CDLL(str(library()), mode=ctypes.RTLD_GLOBAL)
     except (BuildError, OSError) as error:
         warnings.warn(f"fog's kernels cannot be built, torch's are used: {error}", stacklevel=2)
@@ -71,7 +71,7 @@ def _weight_gradients(inputs: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]
     return weight, gradient.new_empty(members, 1, columns)
 
 
-def _picked_back(gradient: Tensor, weight: Tensor, pick: Tensor, gate: Tensor | None) -> Tensor:
+def _back_one_twin(gradient: Tensor, weight: Tensor, pick: Tensor, gate: Tensor | None) -> Tensor:
     return gradient.new_empty(len(gradient), weight.shape[1])
 
 
@@ -79,5 +79,5 @@ _SHAPES: dict[str, Callable[..., Any]] = {
     "dense": _dense,
     "back": _back,
     "weight_gradients": _weight_gradients,
-    "back_one_twin": _picked_back,
+    "back_one_twin": _back_one_twin,
 }

@@ -53,7 +53,7 @@ def _build(compiler: str, path: Path) -> None:
     home = Path(torch.__file__).parent
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Beside its place and then moved there, because another run may be building it too.
+        # Built beside its final place and then moved, because another run may be building it too.
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made = Path(folder) / path.name
             _run(

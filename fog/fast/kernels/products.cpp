@@ -191,7 +191,7 @@ std::tuple<Tensor, Tensor> weight_gradients_op(const Tensor& inputs, const Tenso
   return {Tensor(weight), Tensor(bias)};
 }
 
-Tensor picked_back_op(const Tensor& gradient, const Tensor& weight, const Tensor& pick,
+Tensor back_one_twin_op(const Tensor& gradient, const Tensor& weight, const Tensor& pick,
                       std::optional<Tensor> gate) {
   AtenTensorHandle output, gates = gate ? gate->get() : nullptr;
   back_one_twin(gradient.get(), weight.get(), pick.get(), gate ? &gates : nullptr, &output);
@@ -217,7 +217,7 @@ AOTITorchError aoti_torch_cpu_weight_gradients(AtenTensorHandle inputs, AtenTens
   return guarded([&] { weight_gradients(inputs, gradient, weight, bias); });
 }
 
-AOTITorchError aoti_torch_cpu_picked_back(AtenTensorHandle gradient, AtenTensorHandle weight,
+AOTITorchError aoti_torch_cpu_back_one_twin(AtenTensorHandle gradient, AtenTensorHandle weight,
                                           AtenTensorHandle pick, AtenTensorHandle* gate,
                                           AtenTensorHandle* output) {
   return guarded([&] { back_one_twin(gradient, weight, pick, gate, output); });
@@ -235,5 +235,5 @@ STABLE_TORCH_LIBRARY_IMPL(fog, CPU, library) {
   library.impl("dense", TORCH_BOX(&dense_op));
   library.impl("back", TORCH_BOX(&back_op));
   library.impl("weight_gradients", TORCH_BOX(&weight_gradients_op));
-  library.impl("back_one_twin", TORCH_BOX(&picked_back_op));
+  library.impl("back_one_twin", TORCH_BOX(&back_one_twin_op));
 }

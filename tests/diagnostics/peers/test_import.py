@@ -113,7 +113,7 @@ def test_a_run_listed_again_under_another_seed_is_one_run(tmp_path: Path) -> Non
     pd.concat([once, last], ignore_index=True).to_csv(path)
     found = formats.read_long(path)
     assert len(found.rows) == 2 * 11 and -1.0 not in set(found.rows["value"])
-    assert "1 evaluations are there twice with two values" in found.notes[0]
+    assert "1 evaluations appear twice with two values" in found.notes[0]
 
 
 def test_the_order_of_imports_does_not_matter(checkouts: dict[str, Path], tmp_path: Path) -> None:
@@ -213,10 +213,10 @@ def _newer(home: Path) -> Path:
         (lambda home: home / "nowhere", "does not exist"),
         (
             _empty,
-            "holds no published results that are known: nicklashansen/tdmpc2 (results/tdmpc2)",
+            "holds no published results in a known format: nicklashansen/tdmpc2 (results/tdmpc2)",
         ),
         (_bare, "is a git directory without files: `git clone` it first"),
-        (_part, "is a part of a checkout: give --from"),
+        (_part, "is part of a checkout: give --from"),
         (_pointer, "is a pointer, not data: run `git lfs pull` in its checkout"),
         (_pointer_zip, "trainingdata.zip is a pointer, not data"),
         (_other_columns, "has no column env_step: another version of the file"),
@@ -224,7 +224,7 @@ def _newer(home: Path) -> Path:
         (_other_shape, "has shape (40,), expected (evaluations, seeds)"),
         (_pickled, "cannot read"),
         (_unknown_task, "'dog-rnu': did you mean 'dog-run'?"),
-        (_newer, "is of version 2, this program reads 1: import the peers again"),
+        (_newer, "has version 2, but this program reads 1: import the peers again"),
     ],
 )
 def test_mistakes_are_one_line_and_nothing_is_written(

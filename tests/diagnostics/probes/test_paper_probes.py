@@ -33,7 +33,8 @@ def test_critic_loss_is_the_training_loss_of_each_transition(tmp_path, variant, 
     assert set(table["critic"]) == set(critics)
     assert set(table["env_step"]) == {added}
     for critic in critics:
-        loss, target = np.array([[part.item() for part in row[critic]] for row in rows]).T
+        found = [row[critic] for row in rows]
+        loss, target = np.array([[part.loss.item(), part.target.item()] for part in found]).T
         kept = raw[raw["critic"] == critic].iloc[0]
         assert kept["first"] == added - SIZE
         np.testing.assert_allclose(kept["loss"], loss, **CLOSE)
@@ -55,9 +56,26 @@ def test_critic_loss_is_the_training_loss_of_each_transition(tmp_path, variant, 
                 "target_mean": target[inside].mean(),
                 "target_variance": target[inside].var(),
                 "scaled": loss[inside].mean() / target[inside].var(),
+                "squared_error": loss[inside].mean(),
             }
             for name, value in wanted.items():
                 assert row[name] == pytest.approx(value, rel=1e-6), (critic, name)
+
+
+def test_a_quantile_critic_has_its_loss_and_the_squared_error_of_its_mean(tmp_path):
+    stage = build(tmp_path, CriticLoss(), variant="bro", added=SIZE, window_steps=SIZE)
+    stage.probes.window()
+    noise, batch = normals(stage.rng("critic_loss"), SIZE), stage.everything()
+    networks = stage.agent.networks
+    found = networks.transition_losses(batch, noise)["online"]
+    (row,) = stage.read("critic_loss").to_dict("records")
+    assert row["mean"] == pytest.approx(found.loss.double().mean().item(), rel=1e-6)
+    means = networks.q_values(batch.obs, batch.action)
+    target = found.quantiles.mean(dim=-1)
+    squared = (means - target).double().square().sum(dim=0).mean().item()
+    assert row["squared_error"] == pytest.approx(squared, rel=1e-5)
+    assert row["target_mean"] == pytest.approx(target.double().mean().item(), rel=1e-6)
+    assert row["squared_error"] != pytest.approx(row["mean"], rel=0.1)
 
 
 def test_the_scaled_loss_of_a_constant_critic(tmp_path):

@@ -48,5 +48,6 @@ def doubled(state):
         {
             name: tensor.clone() if name.endswith("/step") else tensor.double()
             for name, tensor in flatten(state)
-        }
+        },
+        type(state),
     )

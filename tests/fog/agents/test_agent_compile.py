@@ -41,6 +41,25 @@ def test_traced_graph_equals_eager(form):
     assert_close(eager_state, state, 1e-5)
 
 
+@pytest.mark.parametrize("variant", ["bro", "simba", "fog-injection"])
+def test_the_graph_of_an_opponent_equals_eager(variant):
+    agent = make_agent(variant, bc_weight=0.5)
+    if variant == "fog-injection":
+        agent.expand()
+    update_ = agent.backend.update_
+    traced = torch.compile(update_, fullgraph=True, dynamic=False, backend="aot_eager")
+    eager_state, state = agent._state, clone_state(agent._state)
+    g = torch.Generator().manual_seed(0)
+    for index in range(10):
+        noises = agent.backend.family.NOISES
+        batch, noise = one(make_batch(seed=index)), torch.randn(noises, SIZE, ACT, generator=g)
+        flag = torch.tensor(index > 5)
+        want = update_(eager_state, batch, noise, flag, agent.hyper)
+        got = traced(state, batch, noise, flag, agent.hyper)
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    assert_close(eager_state, state, 1e-5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("variant", "picks"), [("expanded-sac", False), ("fog", True)])
 def test_compiled_equals_eager_across_expansion_and_reset(variant, picks):

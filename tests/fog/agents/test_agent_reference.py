@@ -25,11 +25,12 @@ FIXED = {"maximal_depth": 0, "initial_depth": 0, "expansion_updates": ()}
 
 
 def distinct_variants():
-    """One variant for each update there is: they differ in sampler and schedule beyond that."""
+    """One variant for each update of SAC and OBAC; else they differ in sampler and schedule."""
     found = {}
     for name in VARIANTS:
         agent = make_agent(name)
-        found.setdefault((agent.spec, agent.hyper), name)
+        if agent.config.agent.backbone in ("sac", "obac") and not agent.spec.injects:
+            found.setdefault((agent.spec, agent.hyper), name)
     return list(found.values())
 
 
@@ -210,10 +211,12 @@ def test_compiled_updates_take_our_kernels():
 
 
 def test_the_fast_update_serves_the_cpu_in_single_precision():
-    hyper = make_agent("sac").hyper
-    assert serves(hyper, torch.device("cpu"))
-    assert not serves(hyper, torch.device("cuda"))
-    assert not serves(replace(hyper, mixed_precision=True), torch.device("cpu"))
+    config, cpu = make_agent("sac").config, torch.device("cpu")
+    assert serves(config, cpu)
+    assert not serves(config, torch.device("cuda"))
+    for changes in ({"precision": "bfloat16"}, {"backend": "plain"}, {"growth": "injection"}):
+        assert not serves(config.replace(**changes), cpu)
+    assert not serves(make_agent("bro").config, cpu)
 
 
 @pytest.mark.parametrize("variant", ["sac", "fog"])

@@ -94,5 +94,20 @@ def test_terms_of_the_offline_networks_are_nothing_for_sac() -> None:
     spec = NetworkSpec.from_settings(_config("sac", 2, 8).flat(), OBS, ACT)
     counted = update_flops(spec, 2, BATCH)
     assert {name for name, flops in counted.items() if flops == 0} == {
-        term.name for term in TERMS if term.network == "value"
+        term.name
+        for term in TERMS
+        if term.network in ("value", "explorer") or term.beside == "explorer"
     }
+
+
+@pytest.mark.parametrize("variant", ["bro", "simba"])
+def test_an_opponent_is_counted_but_for_the_gradient_of_its_observations(variant: str) -> None:
+    """Autograd also multiplies back to the observation beside the action, which is not counted."""
+    config = resolve("gym:Pendulum-v1", variant, width=64, batch_size=BATCH)
+    agent = build_agent(config, OBS, ACT)
+    with FlopCounterMode(display=False) as counter:
+        agent.update(_batch(1, BATCH))
+    assert total_flops(agent.spec, 2, BATCH) == pytest.approx(counter.get_total_flops(), rel=0.02)
+    with FlopCounterMode(display=False) as counter:
+        agent.networks.transition_losses(_batch(BATCH), torch.zeros(BATCH, ACT))
+    assert BATCH * loss_flops(agent.spec, 2) == pytest.approx(counter.get_total_flops(), rel=0.02)

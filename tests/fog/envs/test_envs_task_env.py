@@ -172,7 +172,7 @@ def test_a_simulator_that_cannot_go_on_says_so_in_one_line() -> None:
     env.reset()
     env.step([0, 0])
     env.step([0, 0])
-    with pytest.raises(UserError, match=r"fake cannot go on .* \(the episode is over\): use"):
+    with pytest.raises(UserError, match=r"fake cannot be stepped .* \(the episode is over\): use"):
         env.step([0, 0])
     # A fault of the simulator before any end is its own.
     env = make(Strict(), termination="never")

@@ -9,7 +9,15 @@ import pytest
 from scipy import stats
 
 from fog.errors import ConfigError
-from fog.replay import SAMPLERS, DecayLaw, DecaySampler, Replay, ReplayError, make_sampler
+from fog.replay import (
+    SAMPLERS,
+    DecayLaw,
+    DecaySampler,
+    LinearLaw,
+    Replay,
+    ReplayError,
+    make_sampler,
+)
 from fog.seeding import generator
 
 P_MIN = 1e-3
@@ -60,6 +68,47 @@ def test_decay_follows_the_paper(capacity, added, epsilon, tau):
     ids, weights = sampler.draw(8, 2500, oldest, added)
     assert weights is None
     assert chi_square(ids, law, oldest) > P_MIN
+
+
+@pytest.mark.parametrize(("capacity", "added"), FILLS)
+@pytest.mark.parametrize("horizon", [1, 7, 400, 100_000])
+@pytest.mark.parametrize("floor", [0.0, 1e-3, 0.1, 1.0])
+def test_sample_weight_decay_follows_its_law(capacity, added, horizon, floor):
+    """max(floor, 1 - age/T) over its sum, written out."""
+    sampler = make_sampler(
+        "swd", capacity=capacity, rng=generator(1, "replay"), horizon=horizon, tau=floor
+    )
+    oldest = added - min(added, capacity)
+    ages = range(added - oldest - 1, -1, -1)
+    weights = np.array([max(floor, 1.0 - age / horizon) for age in ages])
+    law = weights / weights.sum()
+    assert np.allclose(sampler.probabilities(oldest, added), law, rtol=1e-12)
+    ids, importance = sampler.draw(8, 2500, oldest, added)
+    assert importance is None
+    assert chi_square(ids, law, oldest) > P_MIN
+
+
+@pytest.mark.parametrize("horizon", [1, 50, 30_000, 10**9])
+@pytest.mark.parametrize("floor", [0.0, 0.01, 0.5, 1.0])
+@pytest.mark.parametrize("size", [1, 2, 1000, 50_000])
+def test_sample_weight_decay_inverse_is_the_inverse(horizon, floor, size):
+    """Just inside either end of age a's stretch of [0, 1) the age must be a: no draw needed."""
+    law = LinearLaw(horizon, floor)
+    weights = law.weights(np.arange(size))
+    edges = np.concatenate([[0.0], np.cumsum(weights)])
+    ages = np.unique(np.linspace(0, size - 1, 500).astype(int))
+    ages = ages[weights[ages] / edges[-1] > 1e-8]
+    for inside in (1e-4, 0.5, 1 - 1e-4):
+        uniforms = (edges[ages] + inside * weights[ages]) / edges[-1]
+        assert np.array_equal(law.ages(uniforms, size), ages)
+    _, linear, flat = law.masses(size)
+    assert linear + flat == pytest.approx(weights.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize(("horizon", "floor"), [(0, 0.1), (10, -0.1), (10, 1.1)])
+def test_sample_weight_decay_refuses_settings_without_a_law(horizon, floor):
+    with pytest.raises(ConfigError, match="swd"):
+        LinearLaw(horizon, floor)
 
 
 @pytest.mark.parametrize(("epsilon", "tau"), [(1e-7, 0.0), (1e-7, 0.95), (1e-5, 0.1), (1e-4, 0.01)])
@@ -163,6 +212,10 @@ class Recorder:
         """The probability of each stored transition, oldest first, by the definitions."""
         if self.name == "decay":
             return exact_decay_law(len(self.priorities), 1e-5, 0.1)
+        if self.name == "swd":
+            ages = np.arange(len(self.priorities))[::-1]
+            linear = np.maximum(0.1, 1.0 - ages / 250_000)
+            return linear / linear.sum()
         weights = np.array([self.priorities[i] for i in sorted(self.priorities)])
         return weights / weights.sum()
 
@@ -408,7 +461,7 @@ def test_only_samplers_with_feedback_say_so():
     feedback = {
         n: make_sampler(n, capacity=1, rng=generator(0, "replay")).feedback for n in SAMPLERS
     }
-    assert feedback == {"uniform": False, "decay": False, "per": True, "cuer": True}
+    assert feedback == {"uniform": False, "decay": False, "per": True, "cuer": True, "swd": False}
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,9 @@ def test_a_dry_run_shows_runs_updates_time_memory_and_disk(
     assert asked["jobs"] == 3
     output = capsys.readouterr().out
     assert "humanoid-walk   0-2      30k  297,440    15  sac sac-reset per-sac" in output
-    assert "30 runs (0 finished already, 0 begun), 7,123,200 updates in all" in output
-    assert "time    about 6 hours on this machine with 3 at once (11 hours of one core)" in output
+    assert "30 runs (0 already finished, 0 started), 7,123,200 updates in all" in output
+    assert "time    about 6 hours on this machine, 3 runs at once (11 hours on one core)" in output
     assert "memory  3.0 GiB" in output
     assert "note: as a test has it" in output
-    assert "of disk are free; choose another --out" in output
+    assert "of disk is free; choose another --out" in output
     assert not (tmp_path / "new").exists()

@@ -44,7 +44,7 @@ def test_ctrl_c_saves_all_runs_and_the_same_command_goes_on(tmp_path: Path) -> N
     output, said = sweep.communicate(timeout=60)
     assert sweep.returncode == 130, said
     assert "Stopping: 2 runs are saving" in said
-    assert "Go on with: fog sweep --tasks gym:Pendulum-v1 --seeds 0 1 2" in said
+    assert "Continue with: fog sweep --tasks gym:Pendulum-v1 --seeds 0 1 2" in said
     assert "Traceback" not in said
     assert "3 runs: 2 interrupted, 1 waiting" in output
     assert [job.status() for job in jobs] == ["interrupted", "interrupted", "new"]
@@ -76,7 +76,7 @@ def test_runs_save_and_stop_when_the_sweep_is_killed_with_9(tmp_path: Path) -> N
     # Started at once, while the orphans are still saving and hold their locks.
     _, said = (again := start(jobs, "--jobs", "2")).communicate(timeout=300)
     assert again.returncode == 0, said
-    assert "Interrupted, everything is saved" in jobs[0].log.read_text()
+    assert "Interrupted; everything is saved" in jobs[0].log.read_text()
     whole = fog.train(
         tiny(tmp_path / "whole", VARIANT, steps=500, checkpoint_every=100_000, log_every=10)
     )

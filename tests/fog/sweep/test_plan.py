@@ -121,7 +121,7 @@ MISTAKES = [
     ("tasks: [Ant-v4]\nscale: small", "scale: expected number, got 'small'"),
     ("tasks: [Ant-v4]\nscale: 2", "scale: must be > 0 and <= 1, got 2"),
     ("tasks: 3", "tasks: expected a list of names, got 3"),
-    ("tasks: [Ant-v4]\ntasks: [dog-run]", "'tasks' stands here twice"),
+    ("tasks: [Ant-v4]\ntasks: [dog-run]", "'tasks' appears twice"),
     ("runs: [{tasks: [Ant-v4]}, {seeds: 0}]", "block 2: no tasks given"),
     ("runs: [{tasks: [Ant-v4]}, {sedes: 0}]", "block 2: unknown key 'sedes'"),
     ("runs: Ant-v4", "runs: expected a list of blocks"),

@@ -100,7 +100,7 @@ def test_half_a_graphics_card_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(_command(tmp_path, "--gpus-per-run", "0.5")) == 2
-    assert "Slurm gives whole graphics cards" in capsys.readouterr().err
+    assert "Slurm allocates whole GPUs" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(HAS_SUBMITIT, reason="submitit is installed")
@@ -144,7 +144,7 @@ def test_submitit_runs_a_run_here_and_requeues_it(tmp_path: Path) -> None:
     os.kill(_child_of(int(handle.job_id)), signal.SIGUSR2)
     assert handle.result() == 0
     assert "resume" in (job.directory / "events.csv").read_text()
-    assert "Interrupted, everything is saved" in job.log.read_text()
+    assert "Interrupted; everything is saved" in job.log.read_text()
     _assert_undisturbed([job], tmp_path / "alone")
 
 
@@ -225,7 +225,7 @@ def test_requeued_runs_go_on_and_all_finish_with_the_same_bits(
     assert code == 0, said
     for job in jobs[:2]:
         assert "resume" in (job.directory / "events.csv").read_text()
-        assert "Interrupted, everything is saved" in job.log.read_text()
+        assert "Interrupted; everything is saved" in job.log.read_text()
     arrays = {path.name.partition("_")[0] for path in (out / ".slurm").glob("*_*_submitted.pkl")}
     assert len(arrays) == 1
     _assert_undisturbed(jobs, tmp_path / "alone")
@@ -267,7 +267,7 @@ def test_a_detached_array_needs_no_sweep(tmp_path: Path, environment: dict[str, 
     assert code == 0, said
     assert all(job.status() != "finished" for job in jobs)
     code, said = _Sweep(_command(out, seeds=2), environment).end(120)
-    assert code == 2 and "in Slurm's queue already" in said
+    assert code == 2 and "already in Slurm's queue" in said
     ends = time.monotonic() + 240
     while any(job.status() != "finished" for job in jobs):
         assert time.monotonic() < ends
