@@ -80,13 +80,24 @@ class Ledger:
                 os.truncate(path, length)
         for name, step in _parts(self.run):
             if name not in self.files and (step >= env_step or name.endswith(".partial")):
-                (self.run / name).unlink()
+                _remove(self.run / name)
         # Everything known has been found in parts, so the joined file is from a later time.
         for path in (self.run / "probes").glob(f"*/{JOINED}"):
-            path.unlink()
+            _remove(path)
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.run).as_posix()
+
+
+def _remove(path: Path) -> None:
+    """Remove a file that the run wrote after its checkpoint.
+
+    Raises:
+        UserError: a folder has its name, which no run makes.
+    """
+    if path.is_dir() and not path.is_symlink():
+        raise UserError(f"{path} is a folder where a run writes a file: move it away, then resume")
+    path.unlink()
 
 
 def misfit(run: Path, state: Mapping[str, Any]) -> str | None:

@@ -239,3 +239,14 @@ def test_a_table_removed_while_training_is_not_finished(
         ).manifest()["status"]
         == "failed"
     )
+
+
+def test_a_folder_in_the_place_of_a_later_part_is_refused(cut: tuple[Config, Path]) -> None:
+    config, run = cut
+    part = sorted((run / "probes").glob("*/*.parquet"))[-1]
+    later = part.with_name("000000099999-00.parquet")
+    later.mkdir()
+    (later / "mine.txt").touch()
+    with pytest.raises(UserError, match="is a folder where a run writes a file: move it away"):
+        fog.train(config, resume=True)
+    assert (later / "mine.txt").exists()
