@@ -72,32 +72,33 @@ class Ledger:
         self.files = dict(state["tables"]) if "tables" in state else _adopted(self.run, state)
 
     def truncate(self, env_step: int) -> None:
-        """Truncate the tables on disk to what is known: a run at `env_step`."""
+        """Truncate the tables on disk to what is known: a run at `env_step`.
+
+        Raises:
+            UserError: a folder has the name of a file to remove; nothing has been changed then.
+        """
+        later = [
+            self.run / name
+            for name, step in _parts(self.run)
+            if name not in self.files and (step >= env_step or name.endswith(".partial"))
+        ]
+        # Everything known has been found in parts, so the joined file is from a later time.
+        later += (self.run / "probes").glob(f"*/{JOINED}")
+        for path in later:
+            if path.is_dir() and not path.is_symlink():
+                raise UserError(
+                    f"{path} is a folder where a run writes a file: move it away, then resume"
+                )
         for name in CSV_TABLES:
             path = self.run / name
             length = self.files.get(name, {"bytes": 0})["bytes"]
             if path.exists() and path.stat().st_size > length:
                 os.truncate(path, length)
-        for name, step in _parts(self.run):
-            if name not in self.files and (step >= env_step or name.endswith(".partial")):
-                _remove(self.run / name)
-        # Everything known has been found in parts, so the joined file is from a later time.
-        for path in (self.run / "probes").glob(f"*/{JOINED}"):
-            _remove(path)
+        for path in later:
+            path.unlink()
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.run).as_posix()
-
-
-def _remove(path: Path) -> None:
-    """Remove a file that the run wrote after its checkpoint.
-
-    Raises:
-        UserError: a folder has its name, which no run makes.
-    """
-    if path.is_dir() and not path.is_symlink():
-        raise UserError(f"{path} is a folder where a run writes a file: move it away, then resume")
-    path.unlink()
 
 
 def misfit(run: Path, state: Mapping[str, Any]) -> str | None:
