@@ -23,6 +23,8 @@ from urllib.parse import quote
 import jinja2
 from matplotlib.figure import Figure
 
+from diagnostics.diagnosis.calibration import Calibration
+from diagnostics.diagnosis.verdict import Diagnosis, diagnoses
 from diagnostics.errors import AnalysisError
 from diagnostics.metrics.curves import mean_curves
 from diagnostics.metrics.scores import curve
@@ -82,6 +84,7 @@ def render(
     if not len(runs):
         raise AnalysisError(f"no runs in {source}: train some with `fog train --out {source}`")
     compared = compare(runs, seed=seed)
+    calibration = Calibration.read()
     facts = runs.runs
     tasks = list(dict.fromkeys(facts["task"]))
     environment = jinja2.Environment(
@@ -98,6 +101,8 @@ def render(
         rule=runs.grid.rule("best_score"),
         grid=runs.grid.name,
         tasks=[_task(runs, task, source) for task in tasks],
+        diagnoses=[_diagnosed(agent) for agent in diagnoses(runs, calibration, every=False)],
+        calibrated=calibration.task if calibration.thresholds else "",
         variants=[_variant_row(row) for row in compared.to_dict("records")],
         runs=[
             _run_row(row, run.path, out)
@@ -165,6 +170,22 @@ def _png(figure: Figure) -> str:
     with styled():
         figure.savefig(buffer, format="png", dpi=_DPI)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _diagnosed(agent: Diagnosis) -> dict[str, Any]:
+    """A row of the first table: the answer, and what it rests on."""
+    signs = [found for found in agent.findings if found.threshold is not None]
+    return {
+        "task": agent.task,
+        "name": paper_name(agent.label),
+        "label": agent.label,
+        "seeds": agent.seeds,
+        "verdict": agent.verdict,
+        "sentence": agent.sentence,
+        "signs": [vars(found) for found in signs if found.value is not None],
+        "advice": [vars(advice) for advice in agent.advice],
+        "notes": agent.notes,
+    }
 
 
 def _variant_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pandas as pd
 
+from diagnostics.diagnosis.calibration import Calibration
+from diagnostics.diagnosis.verdict import diagnoses
 from diagnostics.errors import AnalysisError
 from diagnostics.metrics.internals import curves_inside
 from diagnostics.paper.names import label as paper_name
@@ -74,6 +76,18 @@ def facts(page: Page) -> pd.DataFrame:
     told = {name: row.get(name) for name in _FACTS}
     told |= {f"{name} version": version for name, version in versions.items()}
     return pd.DataFrame({"fact": list(told), "value": [_text(value) for value in told.values()]})
+
+
+def diagnosis(page: Page) -> pd.DataFrame:
+    """The verdict on primacy bias, and the signs behind it (`fog diagnose`)."""
+    (found,) = diagnoses(page.runs, Calibration.read())
+    rows = [("verdict", found.sentence, "", "", "")]
+    for one in found.findings:
+        value = "" if one.value is None else f"{one.value:.3g}"
+        ends = "" if one.low is None else f"{one.low:.3g} to {one.high:.3g}"
+        limit = "" if one.threshold is None else f"{one.threshold:.3g}"
+        rows.append((one.sign, one.state, value, ends, limit))
+    return pd.DataFrame(rows, columns=["sign", "state", "value", "95 %", "threshold"])
 
 
 def config(page: Page) -> pd.DataFrame:

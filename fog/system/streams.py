@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -37,6 +37,11 @@ class Lasting:
         with self._forgiving():
             self._stream.write(self._adapt(text))
         return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write each, or drop it."""
+        for line in lines:
+            self.write(line)
 
     def flush(self) -> None:
         """Flush, or leave it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shlex
 import subprocess
 import sys
@@ -59,7 +61,7 @@ def test_a_script_that_trains_outlives_its_output(
             monkeypatch.setattr(sys, "stderr", stream)
             assert training.train(tiny(tmp_path, seed=seed), quiet=False).status == "finished"
         monkeypatch.undo()
-        streams.Lasting(full, str).finish()
+        streams.streams.Lasting(full, str).finish()
 
 
 def test_a_closed_stream_is_not_taken_by_a_file_of_the_run(tmp_path: Path) -> None:
@@ -99,6 +101,18 @@ def test_a_listing_that_cannot_be_written_is_no_success(listing: str, tmp_path: 
 def test_an_error_keeps_its_exit_code_where_nobody_hears_it(tmp_path: Path) -> None:
     for silence in ("2>&-", "2>/dev/full"):
         assert shell(f"{FOG} train --task nope {silence}", tmp_path).returncode == 2
+
+
+def test_many_lines_are_dropped_and_kept_plain_like_one() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    stream = streams.Lasting(os.fdopen(writer, "w", buffering=1), plain)
+    stream.writelines(["one\n", "two\n"])
+    assert stream.lost is not None
+    stream.finish()
+    kept = io.StringIO()
+    streams.Lasting(kept, plain).writelines(["\x1b[2J\n"])
+    assert kept.getvalue() == "\\x1b[2J\n"
 
 
 def test_names_do_not_steer_the_terminal(

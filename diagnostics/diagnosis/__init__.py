@@ -1,0 +1,1 @@
+"""Is an agent suffering from primacy bias? Signs, their calibration, and a verdict."""
