@@ -25,7 +25,7 @@ _GROUPS = {
 def dose_response(
     values: pd.DataFrame, signs: Mapping[str, str], thresholds: Mapping[str, float], *, title: str
 ) -> Plot:
-    """One panel per sign: its value in every run against the dose.
+    """One panel per sign: its value in every run against the dose; outliers lie on the edge.
 
     Args:
         values: rows of the calibration table of one task.
@@ -42,18 +42,17 @@ def dose_response(
         place = {dose: at for at, dose in enumerate(doses)}
         rng = np.random.default_rng(0)
         for axis, (name, label) in zip(axes, signs.items(), strict=False):
+            low, high = _limits(values[name], thresholds.get(name))
             for group, (colour, marker) in _GROUPS.items():
                 own = values[(values["group"] == group) & values[name].notna()]
                 shift = 0.12 * rng.uniform(-1, 1, len(own)) + _OFFSETS[group]
-                axis.scatter(
-                    own["dose"].map(place) + shift, own[name], s=14, c=colour, marker=marker,
-                    linewidths=0.9, alpha=0.85, label=group,
-                )  # fmt: skip
+                x, y = own["dose"].map(place) + shift, own[name].clip(low, high)
+                axis.scatter(x, y, 14, colour, marker, linewidths=0.9, alpha=0.85, label=group)
             if name in thresholds:
                 axis.axhline(thresholds[name], color="0.25", linewidth=0.9, linestyle="--")
             axis.set_title(label, fontsize=9, fontweight="bold" if name in thresholds else "normal")
             axis.set_xticks(range(len(doses)), [_dose(dose) for dose in doses])
-            axis.set_yscale("symlog", linthresh=_linear(values[name]))
+            axis.margins(y=0.08)
             axis.set_xlim(-0.5, len(doses) - 0.5)
         for axis in axes[len(signs) :]:
             axis.set_visible(False)
@@ -113,7 +112,12 @@ def _dose(dose: int) -> str:
     return "0" if dose == 0 else f"{dose / 1000:g}k"
 
 
-def _linear(values: pd.Series) -> float:
-    """Where a symmetric logarithmic axis becomes linear: above nine tenths of the sizes."""
-    sizes = values.abs().dropna()
-    return float(max(sizes.quantile(0.9), 1e-6)) if len(sizes) else 1.0
+def _limits(values: pd.Series, threshold: float | None) -> tuple[float, float]:
+    """Where the axis ends: outliers, drawn at its edge, must not flatten the others."""
+    known = values.dropna()
+    if known.empty:
+        return 0.0, 1.0
+    low, middle, high = known.quantile([0.05, 0.5, 0.95])
+    reach = 1.5 * max(high - middle, middle - low)
+    ends = [max(known.min(), middle - reach), min(known.max(), middle + reach)]
+    return min(*ends, threshold or ends[0]), max(*ends, threshold or ends[1])

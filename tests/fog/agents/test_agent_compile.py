@@ -95,8 +95,15 @@ def test_what_the_fast_form_does_not_know_is_compiled_plain(settings):
     for agent in agents:
         assert agent.backend.update_ is agent.backend.family.update_
         agent.update(make_batch(10))
-    # bfloat16 rounds elsewhere once the compiler has fused.
-    assert_close(agents[0]._state, agents[1]._state, 2e-3 if "precision" in settings else 1e-5)
+    if "precision" not in settings:
+        assert_close(agents[0]._state, agents[1]._state, 1e-5)
+        return
+    # bfloat16 rounds elsewhere once the compiler has fused, each time by up to 2^-8 of a number. Ten
+    # updates later the tensors differ by up to 1 % of their size (largest seen on this machine).
+    states = [agent.state_dict() for agent in agents]
+    for name, tensor in states[0].items():
+        if tensor.is_floating_point():
+            assert (tensor - states[1][name]).norm() <= 0.02 * tensor.norm() + 1e-12, name
 
 
 @pytest.mark.slow
