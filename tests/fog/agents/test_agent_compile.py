@@ -98,7 +98,7 @@ def test_what_the_fast_form_does_not_know_is_compiled_plain(settings):
     if "precision" not in settings:
         assert_close(agents[0]._state, agents[1]._state, 1e-5)
         return
-    # bfloat16 rounds elsewhere once the compiler has fused, each time by up to 2^-8 of a number. Ten
+    # bfloat16 rounds elsewhere once the compiler has fused, each time by up to 2^-8. Ten
     # updates later the tensors differ by up to 1 % of their size (largest seen on this machine).
     states = [agent.state_dict() for agent in agents]
     for name, tensor in states[0].items():
