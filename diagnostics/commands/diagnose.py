@@ -89,7 +89,9 @@ def plain_lines(agent: Diagnosis) -> str:
 
 def _sign(found: Finding) -> Iterable[str]:
     ends = "" if found.low is None else f" [{found.low:.3g}, {found.high:.3g}]"
-    beyond = f"{found.beyond:.0%} of {found.numbers} {found.over} beyond {found.threshold:.3g}"
+    beyond = (
+        f"{found.beyond:.0%} of {found.numbers} {found.over} {found.worse} {found.threshold:.3g}"
+    )
     yield f"  {found.state:<8} {found.sign} {_value(found)}{ends}; {beyond}"
     yield from _wrapped(f"{_among(found)}.", _INDENT)
     title = f"{found.title[0].upper()}{found.title[1:]}"

@@ -67,13 +67,14 @@ def _cures(config: Mapping[str, Any], length: float) -> list[tuple[str, str, str
     steps = 0.0 if math.isnan(length) else length
     ratio = config.get("replay_ratio") or 1
     resets = " ".join(str(round(share * steps)) for share in RESET_AT)
+    depth = int(config.get("initial_depth") or 0) + len(GROW_AT)
     updates = " ".join(str(round(share * steps * ratio)) for share in GROW_AT)
     return [
         ("reset", "reset the networks early and once more", f"--reset-steps {resets}",
          bool(config.get("reset_steps"))),
         ("decay", "draw old transitions less often (ER decay)", "--sampler decay",
          config.get("sampler") == "decay"),
-        ("growth", "let the critics grow", f"--expansion-updates {updates}",
+        ("growth", "let the critics grow", f"--expansion-updates {updates} --maximal-depth {depth}",
          grows(config)),
         ("layer_norm", "put LayerNorm into the critics", "--critic-layer-norm",
          bool(config.get("critic_layer_norm"))),

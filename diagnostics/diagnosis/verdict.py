@@ -34,6 +34,8 @@ AGREEMENT = 0.75
 """Share of seeds, or of one seed's measurements, that must lie beyond a threshold."""
 
 CLEAR, SOME, NONE, UNKNOWN = "clear signs", "some signs", "no sign", "cannot tell"
+VERDICTS = (CLEAR, SOME, UNKNOWN, NONE)
+"""The most urgent first."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Finding:
         over: what these are: `seeds` or `measurements` (which are neighbours in time and less
             independent than the interval takes them for).
         threshold: beyond which the sign counts; None if it is not used.
-        beyond: share of these numbers that lie beyond it.
+        worse: on which side of it, `above` or `below`.
+        beyond: share of these numbers that lie there.
         beyond_unprimed, beyond_primed: share of the unprimed and of the primed runs of the
             calibration that have less of the sign.
         nearest_dose: the dose whose median is nearest, among SAC without LayerNorm and cure.
@@ -67,6 +70,7 @@ class Finding:
     numbers: int = 0
     over: str = ""
     threshold: float | None = None
+    worse: str = ""
     beyond: float | None = None
     beyond_unprimed: float | None = None
     beyond_primed: float | None = None
@@ -186,6 +190,7 @@ def _finding(sign: Sign, late: pd.DataFrame, calibration: Calibration) -> Findin
         numbers=len(values),
         over=over,
         threshold=threshold,
+        worse="above" if sign.higher else "below",
         beyond=beyond,
         **_place(sign, interval.estimate, calibration),
     )

@@ -24,7 +24,7 @@ import jinja2
 from matplotlib.figure import Figure
 
 from diagnostics.diagnosis.calibration import Calibration
-from diagnostics.diagnosis.verdict import Diagnosis, diagnoses
+from diagnostics.diagnosis.verdict import VERDICTS, Diagnosis, diagnoses
 from diagnostics.errors import AnalysisError
 from diagnostics.metrics.curves import mean_curves
 from diagnostics.metrics.scores import curve
@@ -101,7 +101,13 @@ def render(
         rule=runs.grid.rule("best_score"),
         grid=runs.grid.name,
         tasks=[_task(runs, task, source) for task in tasks],
-        diagnoses=[_diagnosed(agent) for agent in diagnoses(runs, calibration, every=False)],
+        diagnoses=[
+            _diagnosed(agent)
+            for agent in sorted(
+                diagnoses(runs, calibration, every=False),
+                key=lambda agent: VERDICTS.index(agent.verdict),
+            )
+        ],
         calibrated=calibration.task if calibration.thresholds else "",
         variants=[_variant_row(row) for row in compared.to_dict("records")],
         runs=[
