@@ -16,6 +16,7 @@ from diagnostics.diagnosis.calibration import (
     USABLE,
     Calibration,
     Separation,
+    exact_interval,
     separation,
     table,
 )
@@ -91,7 +92,7 @@ def _table(calibration: Calibration, task: str) -> str:
     sizes = ", ".join(f"{counts[group]} {group}" for group in GROUPS if counts[group])
     kind = rows["set"].iloc[0]
     cells = [_row(separation(sign, rows), calibration) for sign in SIGNS]
-    return f"{task} ({kind}): {sizes}\n{render(_HEADER, cells, right={5})}"
+    return f"{task} ({kind}): {sizes}\n{render(_HEADER, cells, right=frozenset({5}))}"
 
 
 def _row(found: Separation, calibration: Calibration) -> list[str]:
@@ -122,11 +123,29 @@ def _verdicts(runs: Runs, calibration: Calibration) -> str:
         key = (run["task"], run["variant"], run["seed"], int(run["priming_updates"] or 0))
         (alone,) = diagnoses(finished.select(run=run["run"]), calibration, every=False)
         counts.setdefault((key[0], str(groups.loc[key])), Counter())[alone.verdict] += 1
+    tasks = list(dict.fromkeys(task for task, _ in counts))
     cells = [
         [task, group, str(sum(found.values())), *(str(found[kind]) for kind in kinds)]
-        for task in dict.fromkeys(task for task, _ in counts)
+        for task in tasks
         for group in GROUPS
         if (found := counts.get((task, group)))
     ]
     header = ("task", "group", "runs", *kinds)
-    return render(header, cells, right={2, 3, 4, 5, 6})
+    lines = [render(header, cells, right=frozenset({2, 3, 4, 5, 6})), ""]
+    for task in tasks:
+        primed, unprimed = (counts.get((task, kind), Counter()) for kind in ("primed", "unprimed"))
+        right = (primed[CLEAR], sum(primed.values()))
+        clean = (sum(unprimed.values()) - unprimed[CLEAR], sum(unprimed.values()))
+        lines.append(f"{task}: sensitivity {_share(*right)}, specificity {_share(*clean)}")
+    lines += [
+        "Sensitivity: primed runs with clear signs. Specificity: unprimed runs without. Each run",
+        "is judged alone; intervals are exact (Clopper and Pearson).",
+    ]
+    return "\n".join(lines)
+
+
+def _share(count: int, of: int) -> str:
+    if of == 0:
+        return "unknown"
+    low, high = exact_interval(count, of)
+    return f"{count} of {of} [{low:.0%}, {high:.0%}]"

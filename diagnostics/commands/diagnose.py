@@ -40,7 +40,9 @@ def command(argv: Sequence[str]) -> int:
         return 0
     if len(found) > 1:
         rows = [[agent.task, agent.label, str(agent.seeds), agent.verdict] for agent in found]
-        table = render(("task", "agent", "seeds", "signs of primacy bias"), rows, right={2})
+        table = render(
+            ("task", "agent", "seeds", "signs of primacy bias"), rows, right=frozenset({2})
+        )
         sys.stdout.write(f"{table}\n\n")
     sys.stdout.write("\n\n".join(plain_lines(agent) for agent in found) + "\n")
     sys.stdout.write(f"\n{_calibrated(calibration)}\n")

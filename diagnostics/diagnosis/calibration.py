@@ -30,10 +30,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
 
 from diagnostics.diagnosis.signs import BY_NAME, SIGNS, Sign, measured
 from diagnostics.errors import AnalysisError
-from diagnostics.metrics.statistics import Interval
+from diagnostics.metrics.statistics import CONFIDENCE, Interval
 from diagnostics.runs.load import Runs
 
 FloatArray = NDArray[np.float64]
@@ -200,7 +201,9 @@ def separation(sign: Sign, rows: pd.DataFrame) -> Separation:
     plain, normed = uncured[~uncured["layer_norm"]], uncured[uncured["layer_norm"]]
     return Separation(
         sign.name,
-        *(len(values) for values in by_group.values()),
+        len(by_group["primed"]),
+        len(by_group["unprimed"]),
+        len(by_group["reset"]),
         area(by_group["primed"], by_group["unprimed"]),
         area(by_group["primed"], by_group["reset"]),
         correlation(plain["dose"], _oriented(sign, plain)),
@@ -244,6 +247,14 @@ def area(sick: ArrayLike, healthy: ArrayLike, seed: int = 0) -> Interval:
     return Interval(float(wins.mean()), float(low), float(high))
 
 
+def exact_interval(count: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Clopper and Pearson's interval of a share: `count` of `of` independent runs."""
+    tail = (1 - confidence) / 2
+    low = float(betaincinv(count, of - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, of - count, 1 - tail)) if count < of else 1.0
+    return low, high
+
+
 def correlation(dose: ArrayLike, values: ArrayLike, seed: int = 0) -> Interval:
     """Spearman's rank correlation with its bootstrap interval over runs."""
     x, y = np.asarray(dose, np.float64), np.asarray(values, np.float64)
@@ -260,7 +271,8 @@ def _spearman(x: FloatArray, y: FloatArray) -> FloatArray:
     a, b = (_ranks(values) for values in (x, y))
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    return np.where(spread > 0, (a * b).sum(axis=1) / np.where(spread > 0, spread, 1), np.nan)
+    found = (a * b).sum(axis=1) / np.where(spread > 0, spread, 1)
+    return np.asarray(np.where(spread > 0, found, np.nan), np.float64)
 
 
 def _ranks(values: FloatArray) -> FloatArray:
@@ -273,4 +285,4 @@ def _ranks(values: FloatArray) -> FloatArray:
 def _oriented(sign: Sign, rows: pd.DataFrame) -> FloatArray:
     """Values with the sign turned so that more means more bias."""
     values = rows[sign.name].dropna().to_numpy(np.float64)
-    return values if sign.higher else -values
+    return values if sign.higher else np.negative(values)

@@ -6,10 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import binomtest, spearmanr
 from sklearn.metrics import roc_auc_score
 
-from diagnostics.diagnosis.calibration import USABLE, Calibration, area, correlation, threshold
+from diagnostics.diagnosis.calibration import (
+    USABLE,
+    Calibration,
+    area,
+    correlation,
+    exact_interval,
+    threshold,
+)
 from diagnostics.diagnosis.signs import BY_NAME, SIGNS
 from diagnostics.errors import AnalysisError
 from tests.diagnostics.diagnosis.known import GOOD, calibration, table
@@ -30,6 +37,12 @@ def test_the_areas_interval_covers() -> None:
     drawn = [area(rng.normal(1, 1, 24), rng.normal(0, 1, 24), seed) for seed in range(200)]
     covered = np.mean([found.low <= 0.7602 <= found.high for found in drawn])
     assert 0.89 <= covered <= 0.98
+
+
+def test_shares_have_exact_intervals() -> None:
+    for count, of in ((0, 4), (2, 2), (5, 9), (16, 16)):
+        truth = binomtest(count, of).proportion_ci(method="exact")
+        assert exact_interval(count, of) == pytest.approx((truth.low, truth.high), abs=1e-9)
 
 
 def test_the_correlation_is_spearmans() -> None:
