@@ -284,5 +284,5 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 def _oriented(sign: Sign, rows: pd.DataFrame) -> FloatArray:
     """Values with the sign turned so that more means more bias."""
-    values = rows[sign.name].dropna().to_numpy(np.float64)
-    return values if sign.higher else np.negative(values)
+    turn = 1.0 if sign.higher else -1.0
+    return np.asarray(turn * rows[sign.name].dropna(), np.float64)
