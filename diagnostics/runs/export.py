@@ -80,15 +80,8 @@ def export(
 
     An earlier export of the same run is replaced when the new one is complete, so the same call
     brings a collection up to date. Nothing else is removed. Runs that are being written are left
-    out, and no run can be resumed while it is being copied.
-
-    Args:
-        source: a folder of runs.
-        out: where the copies go: a new or empty folder or an earlier export, neither inside nor
-            above `source`.
-        without: see `Choice`.
-        rounded: see `Choice`.
-        keep_host: see `Choice`.
+    out, and no run can be resumed while it is being copied. `out` is a new or empty folder or an
+    earlier export, neither inside nor above `source`. The options are those of `Choice`.
 
     Raises:
         AnalysisError: there is nothing to export, a table to leave out does not exist anywhere,

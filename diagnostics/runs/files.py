@@ -61,13 +61,7 @@ def read_csv(
     """The complete rows of a CSV table in which every column except the named ones is a number.
 
     None if there are no rows, if the header lacks one of the `required` columns, or if the content
-    is not `whole`.
-
-    Args:
-        path: the file.
-        required: columns that it must have.
-        whole: tests whether its content is what was written.
-        columns: those of the required ones to read; everything if None.
+    is not `whole`. `columns` are those of the required ones to read; None reads everything.
     """
     try:
         raw = path.read_bytes()

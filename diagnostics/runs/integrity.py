@@ -93,11 +93,7 @@ class Record:
         return len(raw) == entry.nbytes and zlib.crc32(raw) == entry.crc32
 
     def intact(self, run: Path, name: str, groups: Sequence[int] | None = None) -> bool:
-        """The same of a file on disk, or of its footer and some of its row groups.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """The same of a file on disk, or of its footer and some of its row groups."""
         entry = self.entries.get(name)
         if entry is None:
             return True

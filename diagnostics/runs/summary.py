@@ -28,15 +28,7 @@ def summarise(
     train: pd.DataFrame,
     grid: Grid,
 ) -> pd.DataFrame:
-    """The table `Runs.runs` without its column `problems`.
-
-    Args:
-        identity: names of the runs.
-        entries: directory, config and manifest of the same runs.
-        evals: evaluation episodes of all runs.
-        train: training rows of all runs.
-        grid: evaluations that best scores choose from.
-    """
+    """The table `Runs.runs` without its column `problems`, of the same runs throughout."""
     curves = dict(list(curve(evals).groupby("run", sort=False)))
     logs = dict(list(train.groupby("run", sort=False)))
     last_episode = evals.groupby("run")["env_step"].max()

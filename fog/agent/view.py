@@ -56,11 +56,7 @@ class Networks:
         return self._backend.family.parameters(self._state(), network)
 
     def critic(self, which: str = "online") -> Params:
-        """The tree of the twins that `critics` names, or of their targets: "online_target".
-
-        Raises:
-            ValueError: this agent has no such critics.
-        """
+        """The tree of the twins that `critics` names, or of their targets: "online_target"."""
         name = which.removesuffix("_target")
         if name not in self.critics:
             raise ValueError(f"this agent has no {name} critics, only {', '.join(self.critics)}")

@@ -81,18 +81,10 @@ class State(NamedTuple):
 def update_(
     state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
 ) -> tuple[Tensor, Tensor]:
-    """One update, written into the tensors of `state`.
+    """One update, written into the tensors of `state`; arguments and results as of `sac.update_`.
 
-    Args:
-        state: the agent; its tensors are overwritten.
-        batch: B transitions.
-        noise: (3, B, act_dim) standard normals, for the next action, the policy's action and the
-            optimistic actor's. With two, both actors share the second.
-        bc_active: of no meaning here; OBAC waits for it.
-        hyper: the constants.
-
-    Returns:
-        The metrics vector in the order of `METRICS`, and |TD error| (B,) of the means.
+    Noise is (3, B, act_dim), for the next action, the policy's action and the optimistic actor's;
+    with two, both actors share the second. TD errors are those of the means.
     """
     with torch.no_grad(), precision(hyper, noise):
         alpha = temperature(state)

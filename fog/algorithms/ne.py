@@ -75,17 +75,9 @@ class State(NamedTuple):
 def update_(
     state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
 ) -> tuple[Tensor, Tensor]:
-    """One update, written into the tensors of `state`.
+    """One update, written into the tensors of `state`; arguments and results as of `sac.update_`.
 
-    Args:
-        state: the agent; its tensors are overwritten.
-        batch: B transitions.
-        noise: (1, B, act_dim) standard normals that smooth the target action.
-        bc_active: of no meaning here; OBAC waits for it.
-        hyper: the constants.
-
-    Returns:
-        The metrics vector in the order of `METRICS`, and |TD error| (B,), the larger of the twins'.
+    Noise is (1, B, act_dim) and smooths the target action.
     """
     with torch.no_grad(), precision(hyper, noise):
         clock, rows = state.clock, len(batch.reward)

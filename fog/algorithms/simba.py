@@ -70,17 +70,9 @@ class State(NamedTuple):
 def update_(
     state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
 ) -> tuple[Tensor, Tensor]:
-    """One update, written into the tensors of `state`.
+    """One update, written into the tensors of `state`; arguments and results as of `sac.update_`.
 
-    Args:
-        state: the agent; its tensors are overwritten, but for the normaliser.
-        batch: B transitions, observations as the environment gave them.
-        noise: (2, B, act_dim) standard normals, for the next action and for the policy's action.
-        bc_active: of no meaning here; OBAC waits for it.
-        hyper: the constants.
-
-    Returns:
-        The metrics vector in the order of `METRICS`, and |TD error| (B,), the larger of the twins'.
+    Observations come as the environment gave them. The normaliser is not written to.
     """
     with torch.no_grad(), precision(hyper, noise):
         batch = normalised(state, batch)

@@ -124,11 +124,7 @@ def extremes(configs: Iterable[Config]) -> dict[str, tuple[Point, Point]]:
 
 
 def calibrate(calibration: Calibration, configs: Sequence[Config], say: Say) -> float:
-    """Measure what is missing for these runs, in place; the seconds it took, 0 if nothing was.
-
-    Raises:
-        UserError: the measuring process failed.
-    """
+    """Measure what is missing for these runs, in place; the seconds it took, 0 if nothing was."""
     began = time.perf_counter()
     busy = False
     for suite, names in _missing_tasks(calibration, configs).items():

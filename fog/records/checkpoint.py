@@ -42,8 +42,7 @@ Warn = Callable[[str], None]
 def write(root: Path, env_step: int, fill: Callable[[Path], None]) -> Path:
     """Write a checkpoint: `fill` puts its files into the directory it is given.
 
-    Raises:
-        UserError: the disk is full or cannot be written; earlier checkpoints are untouched.
+    If the disk is full or cannot be written, earlier checkpoints are untouched.
     """
     final, partial = root / f"{env_step:012d}", root / f"partial-{env_step:012d}"
     replaced = partial.with_name(f"{partial.name}-replaced")
@@ -88,13 +87,8 @@ def newest_valid(
 ) -> Path | None:
     """The newest checkpoint that verifies; `warn` gets one line for each one refused.
 
-    Args:
-        root: the folder of checkpoints.
-        warn: called with the reason why a checkpoint is refused.
-        misfit: returns any other reason against an undamaged checkpoint.
-
-    Raises:
-        UserError: there are checkpoints, but every one is refused.
+    `misfit` returns any other reason against an undamaged checkpoint. None if there is no
+    checkpoint at all; that every one is refused is an error.
     """
     reasons = []
     for path in candidates(root):

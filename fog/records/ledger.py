@@ -43,11 +43,7 @@ class Ledger:
         self._unsynced.add(name)
 
     def sync(self) -> dict[str, Fingerprint]:
-        """Flush to disk what was written since the last call; returns what a checkpoint continues.
-
-        Raises:
-            UserError: a table is gone, or its length is not what was written.
-        """
+        """Flush to disk what was written since the last call; what a checkpoint continues."""
         for name, known in self.files.items():
             path = self.run / name
             try:
@@ -74,8 +70,7 @@ class Ledger:
     def truncate(self, env_step: int) -> None:
         """Truncate the tables on disk to what is known: a run at `env_step`.
 
-        Raises:
-            UserError: a folder has the name of a file to remove; nothing has been changed then.
+        If a folder has the name of a file to remove, nothing is changed and a UserError says so.
         """
         later = [
             self.run / name

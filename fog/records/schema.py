@@ -311,11 +311,7 @@ TABLES: dict[str, Table] = {
 
 
 def conform(name: str, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns checked against the table `name` and converted to its types, in its order.
-
-    Raises:
-        ValueError: a column is missing or unknown.
-    """
+    """Columns checked against the table `name` and converted to its types, in its order."""
     table = TABLES[name]
     wanted = {column.name for column in table.columns}
     if wanted != set(columns):

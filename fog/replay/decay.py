@@ -52,11 +52,9 @@ class DecayLaw:
     """The weight max(tau, (1 - epsilon)^age) and its sums."""
 
     def __init__(self, epsilon: float, tau: float) -> None:
-        """Check the two settings.
+        """`epsilon` in [0, 1] is the decay per environment step; 0 is uniform replay.
 
-        Args:
-            epsilon: Decay per environment step, in [0, 1]; 0 is uniform replay.
-            tau: Floor of the weight, in [0, 1]; 1 is uniform replay, 0 is no floor.
+        `tau` in [0, 1] is the floor of the weight; 1 is uniform replay, 0 is no floor.
         """
         if not 0.0 <= epsilon <= 1.0:
             raise ConfigError(f"decay epsilon must lie in [0, 1], not {epsilon}")
@@ -93,12 +91,7 @@ class DecayLaw:
         return np.asarray(np.maximum(self.tau, np.exp(ages * self.log_q)))
 
     def ages(self, uniforms: NDArray[np.float64], n: int) -> IntArray:
-        """Turn uniforms on [0, 1) into ages by the inverse distribution function.
-
-        Args:
-            uniforms: One number per draw; overwritten.
-            n: Transitions in the buffer.
-        """
+        """Turn uniforms on [0, 1) into ages by the inverse distribution function, in place."""
         if self.epsilon == 0.0:
             uniforms *= n
             return np.minimum(uniforms, n - 1, out=uniforms).astype(np.int64)

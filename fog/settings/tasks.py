@@ -131,9 +131,6 @@ def get(name: str) -> Task:
     """The task of that name, or of an escape such as `gym:Pendulum-v1`.
 
     An escape that names one of the 41, such as `hb:h1-walk-v0`, is that task.
-
-    Raises:
-        ConfigError: the name is unknown; the message suggests the nearest one.
     """
     tasks = registry()
     if name in tasks:

@@ -220,12 +220,7 @@ as the other agents have."""
 
 
 def horizon_discount(episode_length: int | None, action_repeat: int) -> float:
-    """SimBa's (and TD-MPC2's) discount: a fifth of an episode ahead, within [0.95, 0.995].
-
-    Args:
-        episode_length: simulator steps; 1,000 if unknown.
-        action_repeat: simulator steps for each decision.
-    """
+    """SimBa's (and TD-MPC2's) discount: a fifth of an episode ahead, within [0.95, 0.995]."""
     fifth = (episode_length or 1_000) / max(1, action_repeat) / 5.0
     return min(max((fifth - 1.0) / fifth, 0.95), 0.995)
 
