@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from diagnostics.probes.common import at_least_one, noise, record, sample
+from diagnostics.probes.common import at_least_one, noise, record_rows, sample
 from fog.events import Outline, Probe, ProbeCost, View
 
 FloatArray = NDArray[np.float64]
@@ -80,7 +80,7 @@ class Curvature(Probe):
                     "lowest_residual": found.residuals[-1],
                 }
             )
-        record(view, "curvature", {name: [row[name] for row in rows] for name in rows[0]})
+        record_rows(view, "curvature", rows)
 
 
 def hessian_product(loss: Tensor, leaves: list[Tensor]) -> Callable[[Tensor], Tensor]:

@@ -17,8 +17,10 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from diagnostics.runs.files import one_line
-from diagnostics.runs.integrity import JOINED, LEFT_OUT, PARTS_KEY, Record
+from diagnostics.runs.integrity import LEFT_OUT, Record
 from fog.records import schema
+from fog.records.joining import PARTS_KEY
+from fog.records.ledger import JOINED
 
 _UNREADABLE = (OSError, pyarrow.ArrowException, UnicodeDecodeError)
 

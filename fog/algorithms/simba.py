@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fog.algorithms import losses
-from fog.algorithms.birth import born
+from fog.algorithms.birth import born, learning_rates, temperature
 from fog.algorithms.birth import parameters as parameters
 from fog.algorithms.gradient import gradient
 from fog.algorithms.hyperparameters import Hyperparameters, precision
@@ -26,6 +26,7 @@ from fog.algorithms.optimiser import Optimiser, adamw_, polyak_
 from fog.events import Loss
 from fog.networks import (
     GaussianAction,
+    Look,
     Params,
     Tap,
     init_pre_norm,
@@ -127,11 +128,6 @@ def actor_loss(policy: GaussianAction, state: State, batch: Batch, alpha: Tensor
     return losses.actor_loss(policy.log_prob, value, alpha)
 
 
-def temperature(state: State) -> Tensor:
-    """The entropy temperature alpha."""
-    return state.temperature["log"].exp()
-
-
 def q_values(critics: Params, obs: Tensor, action: Tensor, tap: Tap | None = None) -> Tensor:
     """Q(s, a) of every critic at normalised observations, (1, B) or (2, B)."""
     return pre_norm_forward(critics, torch.cat([obs, action], dim=-1), tap).squeeze(-1)
@@ -189,12 +185,7 @@ def newborn(
             "count": torch.tensor(FIRST_COUNT),
         },
     }
-    rates = {
-        "actor": config.actor_lr,
-        "critic": config.critic_lr,
-        "temperature": config.temperature_lr,
-    }
-    return State(**born(trees, rates, device))
+    return State(**born(trees, learning_rates(config), device))
 
 
 def init_critic(rng: np.random.Generator, shapes: Shapes) -> Params:
@@ -212,16 +203,10 @@ def decide(state: State, obs: Tensor, noise: Tensor | None, hyper: Hyperparamete
 
 
 def evaluate(
-    network: str,
-    params: Params,
-    state: State,
-    obs: Tensor,
-    action: Tensor,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, obs: Tensor, action: Tensor, hyper: Hyperparameters
 ) -> Tensor:
     """Q(s, a) of critics with these parameters, (1, B) or (2, B)."""
-    return q_values(params, normalise(state, obs), action, tap)
+    return q_values(look.params, normalise(state, obs), action, look.tap)
 
 
 def policy(
@@ -244,19 +229,12 @@ def transition_losses(
 
 
 def network_loss(
-    network: str,
-    params: Params,
-    target: Tensor | None,
-    state: State,
-    batch: Batch,
-    noise: Tensor,
-    bc_active: bool,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, batch: Batch, noise: Tensor, bc_active: bool, hyper: Hyperparameters
 ) -> Tensor:
     """The training loss of one network per transition (B,); see `sac.network_loss`."""
     batch = normalised(state, batch)
-    if target is None:
-        drawn = act(params, batch.obs, noise, hyper, tap)
+    if look.target is None:
+        drawn = act(look.params, batch.obs, noise, hyper, look.tap)
         return actor_loss(drawn, state, batch, temperature(state))
-    return losses.critic_loss(q_values(params, batch.obs, batch.action, tap), target)
+    values = q_values(look.params, batch.obs, batch.action, look.tap)
+    return losses.critic_loss(values, look.target)

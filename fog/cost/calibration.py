@@ -43,7 +43,10 @@ TASK_SECONDS = 6.0
 
 _NEAR = 1.15
 """An update within this factor in FLOPs of a measured one is not measured."""
-_CODE = ("*.py", "agents/*.py", "cost/*.py", "envs/*.py", "networks/*.py", "replay/*.py")
+_CODE = (
+    *("*.py", "agent/*.py", "algorithms/*.py", "cost/*.py", "envs/*.py", "fast/**/*.py"),
+    *("fast/**/*.cpp", "networks/*.py", "replay/*.py"),
+)
 """Files of the package whose change makes old measurements void."""
 
 

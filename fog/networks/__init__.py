@@ -12,7 +12,7 @@ from fog.networks.critic import (
     init_scaled,
     members,
 )
-from fog.networks.layers import Activation, Params, Tap, activate
+from fog.networks.layers import Activation, Look, Params, Tap, activate
 from fog.networks.policy import (
     GaussianAction,
     LogStd,
@@ -21,20 +21,19 @@ from fog.networks.policy import (
     squashed_log_density,
 )
 from fog.networks.pre_norm import init_pre_norm, pre_norm_forward
-from fog.networks.taps import LayerTap, actor_layers, critic_layers
+from fog.networks.taps import LayerTap
 
 __all__ = [
     "Activation",
     "GaussianAction",
     "LayerTap",
     "LogStd",
+    "Look",
     "Params",
     "Tap",
     "activate",
     "actor_forward",
-    "actor_layers",
     "critic_forward",
-    "critic_layers",
     "depth_of",
     "gaussian_log_density",
     "init_actor",

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shutil
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fog.errors import UserError
+from fog.records.ledger import fingerprint, flush
 from fog.system.text import shown
 
 if TYPE_CHECKING:
@@ -53,15 +52,16 @@ def write(root: Path, env_step: int, fill: Callable[[Path], None]) -> Path:
         partial.mkdir()
         fill(partial)
         files = sorted(path for path in partial.rglob("*") if path.is_file())
-        sealed = {str(path.relative_to(partial)): _fingerprint(path, sync=True) for path in files}
+        sealed = {str(path.relative_to(partial)): fingerprint(path) for path in files}
         seal = partial / _SEAL
         seal.write_text(json.dumps({"format": FORMAT, "env_step": env_step, "files": sealed}))
-        _sync(seal)
+        for path in (*files, seal):
+            flush(path)
         if final.exists():
             # Of the same step, taken between its updates. Never half deleted under its own name.
             final.rename(replaced)
         partial.rename(final)
-        _sync(root)
+        flush(root)
         shutil.rmtree(replaced, ignore_errors=True)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
@@ -136,31 +136,13 @@ def verify(path: Path) -> str | None:
             return f"{name} is missing"
         if file.stat().st_size != expected["bytes"]:
             return f"{name} is truncated"
-        if _fingerprint(file)["crc32"] != expected["crc32"]:
+        if fingerprint(file)["crc32"] != expected["crc32"]:
             return f"{name} is damaged"
     return None
 
 
 def _is_fingerprint(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.keys() >= {"bytes", "crc32"}
-
-
-def _fingerprint(path: Path, *, sync: bool = False) -> dict[str, int]:
-    checksum = 0
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            checksum = zlib.crc32(block, checksum)
-        if sync:
-            os.fsync(file.fileno())
-        return {"bytes": file.tell(), "crc32": checksum}
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:

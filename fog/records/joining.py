@@ -223,7 +223,7 @@ def conclude(run: Path, written: Mapping[str, Fingerprint]) -> Record:
     The settings are in the record too: they decide how the tables are read.
     """
     record = join(run, written)
-    record["config.yaml"] = dict(fingerprint(run / "config.yaml", 1 << 30))
+    record["config.yaml"] = dict(fingerprint(run / "config.yaml"))
     for name in record:
         # A file that is gone or cannot be flushed is noticed when it is compared with the record.
         with suppress(OSError):

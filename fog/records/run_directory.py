@@ -10,13 +10,13 @@ import fcntl
 import json
 import os
 import time
-import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
 from fog.errors import UserError
 from fog.records import checkpoint
+from fog.records.ledger import sealed
 from fog.records.runtime import RUNTIME
 from fog.records.statuses import Status
 from fog.settings import config_file, tasks
@@ -196,12 +196,6 @@ class RunDirectory:
         """Set entries of the manifest, atomically."""
         document = self.manifest() | entries | {"updated": timestamp()}
         write_atomically(self.manifest_path, json.dumps(sealed(document), indent=2) + "\n")
-
-
-def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A manifest with the CRC-32 of its entries, by which the analysis sees a changed one."""
-    entries = {name: value for name, value in manifest.items() if name != "seal"}
-    return {**entries, "seal": zlib.crc32(json.dumps(entries, sort_keys=True).encode())}
 
 
 def timestamp() -> str:

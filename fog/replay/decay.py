@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fog.errors import ConfigError
-from fog.replay.batch import FloatArray
-from fog.replay.sampler import Probabilities, Sampler
+from fog.replay.sampler import AgeSampler
 from fog.replay.storage import IntArray
 
 # Largest float below 1: keeps ln(1 - u * epsilon) finite where u * epsilon rounds to 1.
@@ -122,29 +121,11 @@ class DecayLaw:
         )
 
 
-class DecaySampler(Sampler):
-    """Draws transition i of a buffer with `added` additions by its age `added - 1 - i`."""
+class DecaySampler(AgeSampler):
+    """Experience replay decay."""
 
     name = "decay"
 
     def __init__(self, rng: np.random.Generator, epsilon: float, tau: float) -> None:
         """See `DecayLaw` for the settings."""
-        super().__init__(rng)
-        self.law = DecayLaw(epsilon, tau)
-
-    def draw(
-        self, batches: int, batch_size: int, oldest: int, added: int
-    ) -> tuple[IntArray, FloatArray | None]:
-        """See `Sampler.draw`."""
-        # Flat until the end: numpy's loops are faster over one dimension than over two.
-        ages = self.law.ages(self.rng.random(batches * batch_size), added - oldest)
-        return np.subtract(added - 1, ages, out=ages).reshape(batches, batch_size), None
-
-    def probabilities(self, oldest: int, added: int) -> Probabilities:
-        """The weights over their sum, weight by weight."""
-        weights = self.law.weights(np.arange(added - oldest - 1, -1, -1))
-        return np.asarray(weights / weights.sum())
-
-    def settings(self) -> dict[str, float]:
-        """See `Sampler.settings`."""
-        return {"epsilon": self.law.epsilon, "tau": self.law.tau}
+        super().__init__(rng, DecayLaw(epsilon, tau), {"epsilon": epsilon, "tau": tau})

@@ -23,9 +23,10 @@ from diagnostics.probes.srank import (
 )
 from diagnostics.probes.validation import Validation
 from fog.events import Change
-from fog.networks import actor_layers, critic_forward, critic_layers
+from fog.networks import critic_forward
 from fog.probing.dispatch import Probes
 from tests.diagnostics.probes.stage import SIZE, actor_loss, build, episodes, normals, play
+from tests.fog.networks.tapped import actor_layers, critic_layers
 
 
 def test_srank_of_known_matrices():

@@ -12,8 +12,8 @@ from diagnostics.probes.critic_loss import CriticLoss
 from diagnostics.probes.features import Features
 from diagnostics.probes.sample_counts import SampleCounts
 from fog.events import Change
-from fog.networks import critic_layers
 from tests.diagnostics.probes.stage import ACT, SIZE, build, normals, play, promote
+from tests.fog.networks.tapped import critic_layers
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 

@@ -16,7 +16,7 @@ from diagnostics.errors import AnalysisError, RunsWarning
 from diagnostics.runs.export import export
 from diagnostics.runs.load import IDENTITY, Runs
 from fog.cli import main
-from fog.records.run_directory import sealed
+from fog.records.ledger import sealed
 from tests.diagnostics.recorded import FIXTURE, copy
 from tests.training import tiny
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fog.algorithms.state import clone_state, flatten
+from fog.networks import Look
 from tests.fog.agent.agent_helpers import ACT, OBS, SIZE, make_agent, make_batch, one, same
 
 
@@ -105,8 +106,9 @@ def test_the_loss_of_one_network_is_its_part_of_the_training_losses(variant):
     if agent.hyper.offline:
         trees |= {"offline": networks.critic("offline"), "value": networks.value_net()}
     for name, found in networks.transition_losses(batch, noise).items():
-        args = (found.target, networks.state, batch, noise, True, agent.hyper)
-        torch.testing.assert_close(loss(name, trees[name], *args), found.loss)
+        look = Look(name, trees[name], found.target)
+        args = (networks.state, batch, noise, True, agent.hyper)
+        torch.testing.assert_close(loss(look, *args), found.loss)
 
 
 def test_target_entropy_is_per_dimension_in_the_config():

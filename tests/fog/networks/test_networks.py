@@ -11,9 +11,7 @@ import torch
 from fog.networks import (
     LogStd,
     actor_forward,
-    actor_layers,
     critic_forward,
-    critic_layers,
     depth_of,
     gaussian_log_density,
     init_actor,
@@ -22,6 +20,7 @@ from fog.networks import (
     sample_action,
 )
 from fog.records.sizes import CriticShape, actor_shapes
+from tests.fog.networks.tapped import actor_layers, critic_layers
 
 CLIP = LogStd("clip", -20.0, 2.0)
 

@@ -8,10 +8,10 @@ from importlib.metadata import EntryPoint
 import numpy as np
 import pytest
 
+from diagnostics.probes.common import conform
 from fog.errors import ConfigError, UserError
 from fog.events import EnvStep, Probe
 from fog.probing import dispatch, registry
-from fog.records import schema
 from tests.diagnostics.probes.stage import build
 
 
@@ -153,6 +153,6 @@ def test_seconds_spent_outlive_a_resume(tmp_path):
 
 def test_every_probe_records_tables_of_the_schema(tmp_path):
     with pytest.raises(ValueError, match=r"missing columns \['counts'\], unknown columns \['x'\]"):
-        schema.conform("sample_counts_full", {"x": [1]})
-    typed = schema.conform("sample_counts_full", {"counts": [np.array([1, 2])]})
+        conform("sample_counts_full", {"x": [1]})
+    typed = conform("sample_counts_full", {"counts": [np.array([1, 2])]})
     assert typed["counts"][0].dtype == np.int32
