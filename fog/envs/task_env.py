@@ -56,11 +56,6 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
         self._scale = ((high - low) / 2).astype(np.float32)
         self._offset = ((high + low) / 2).astype(np.float32)
 
-    @property
-    def next_episode(self) -> int:
-        """The number of the episode that the next reset starts."""
-        return self._next_episode
-
     def set_episode(self, episode: int) -> None:
         """Make the next reset start episode number `episode`."""
         if episode < 0:
