@@ -1,4 +1,4 @@
-"""Three of the paper's probes against brute force on a buffer of 50 transitions."""
+"""The loss over the whole buffer against brute force on a buffer of 50 transitions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import pytest
 import torch
 
 from diagnostics.probes.critic_loss import CriticLoss
-from diagnostics.probes.features import Features
-from diagnostics.probes.sample_counts import SampleCounts
-from fog.events import Change
-from tests.diagnostics.probes.stage import ACT, SIZE, build, normals, play, promote
+from tests.diagnostics.probes.stage import SIZE, build, normals
 from tests.fog.networks.tapped import critic_layers
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
@@ -139,98 +136,3 @@ def test_the_compiled_loss_is_the_same_loss(tmp_path, monkeypatch, variant):
         torch.testing.assert_close(found[critic].loss, wanted[critic].loss, rtol=1e-4, atol=1e-5)
     rest = losses(batch, noise)["online"].loss
     assert torch.equal(rest, observed.losses(batch, noise)["online"].loss)
-
-
-@pytest.mark.parametrize("variant", ["sac", "balanced-sac"])
-@pytest.mark.parametrize("added", [SIZE, 90])
-def test_sample_counts_beside_their_expectation(tmp_path, variant, added):
-    settings = {"epsilon": 0.05, "tau": 0.2} if variant == "balanced-sac" else {}
-    stage = build(tmp_path, SampleCounts(bins=7), variant=variant, added=added, **settings)
-    stage.probes.window()
-    expected, variance = np.zeros(added), np.zeros(added)
-    for t in range(17, added + 1):
-        stored = np.arange(max(0, t - SIZE), t)
-        weight = np.ones(len(stored))
-        if variant == "balanced-sac":
-            weight = np.maximum(0.2, 0.95 ** (t - 1 - stored))
-        p = weight / weight.sum()
-        expected[stored] += 16 * p
-        variance[stored] += 16 * p * (1 - p)
-    counts = stage.replay.counts
-    table = stage.read("sample_counts")
-    assert table["start"].iloc[0] == 0 and table["end"].iloc[-1] == added and len(table) == 7
-    for _, row in table.iterrows():
-        inside = slice(int(row["start"]), int(row["end"]))
-        assert row["count"] == counts[inside].sum()
-        assert row["expected"] == pytest.approx(expected[inside].sum(), rel=1e-9)
-        assert row["variance"] == pytest.approx(variance[inside].sum(), rel=1e-9)
-    fit = stage.read("sample_fit").iloc[0]
-    assert fit["draws"] == counts.sum() == table["expected"].sum().round(6)
-    known = variance > 0
-    chi = np.mean((counts[known] - expected[known]) ** 2 / variance[known])
-    assert fit["chi_square"] == pytest.approx(chi, rel=1e-9)
-    assert abs(fit["z"]) < 4
-    full = stage.read("sample_counts_full")["counts"].iloc[0]
-    assert np.array_equal(full, counts)
-
-
-def test_sample_counts_leaves_open_what_has_no_closed_form(tmp_path):
-    stage = build(tmp_path, SampleCounts(), variant="per-sac")
-    stage.probes.window()
-    assert stage.read("sample_counts")["expected"].isna().all()
-    assert stage.read("sample_fit")["chi_square"].isna().all()
-    assert stage.read("sample_counts")["count"].sum() == stage.replay.counts.sum()
-
-
-def test_sample_counts_that_joined_late_claims_no_expectation(tmp_path):
-    stage = build(tmp_path, SampleCounts())
-    stage.probes._probes["sample_counts"]._draws[:30] = 0
-    stage.probes.window()
-    assert stage.read("sample_fit")["chi_square"].isna().all()
-
-
-def test_features_of_a_sample(tmp_path):
-    stage = build(tmp_path, Features(size=10, at=(0.5,)))
-    table = stage.read("features")
-    assert len(table) == 10 and set(table["env_step"]) == {50}
-    rng = stage.rng("features")
-    ids = np.sort(rng.choice(SIZE, 10, replace=False))
-    assert np.array_equal(table["transition"], ids)
-    assert np.array_equal(table["age"], 49 - ids)
-    batch, networks = stage.replay.take(ids), stage.agent.networks
-    noise = torch.from_numpy(rng.standard_normal((10, ACT), dtype=np.float32))
-    q = networks.q_values(batch.obs, batch.action)[0]
-    target = networks.transition_losses(batch, noise)["online"].target
-    np.testing.assert_allclose(table["q"], q, **CLOSE)
-    np.testing.assert_allclose(table["td_error"], target - q, **CLOSE)
-    np.testing.assert_allclose(table["reward"], batch.reward, **CLOSE)
-    features = networks.features(batch.obs, batch.action)[0]
-    np.testing.assert_allclose(np.stack(table["features"]), features, **CLOSE)
-    params = networks.critic()
-    values = np.stack(table["features"]) @ params["head.weight"][0].numpy()
-    np.testing.assert_allclose(values[:, 0] + params["head.bias"][0, 0, 0].item(), q, **CLOSE)
-
-
-def test_features_are_taken_once_per_chosen_share(tmp_path):
-    stage = build(tmp_path, Features(size=5, at=(0.3, 0.2, 0.45)))
-    assert sorted(stage.read("features")["env_step"].unique()) == [20, 30, 45]
-    play(stage, 5)
-    stage.probes.end()
-    assert sorted(stage.read("features")["env_step"].unique()) == [20, 30, 45]
-
-
-def test_features_are_not_missed_on_steps_without_an_update(tmp_path):
-    """As with a replay ratio below 1: before a reset, and at the end of the run."""
-    stage = build(tmp_path, Features(size=5, at=(0.8, 1.0)))
-    stage.progress.env_step = 80
-    q = stage.agent.networks.q_values(*stage.everything()[:2])[0]
-    stage.probes.change(Change("reset", "before"))
-    stage.agent.reset()
-    promote(stage.agent)
-    stage.probes.change(Change("reset", "after"))
-    stage.progress.env_step = 100
-    stage.probes.end()
-    table = stage.read("features")
-    assert list(table.groupby("env_step").size().items()) == [(80, 5), (100, 5)]
-    before = table[table["env_step"] == 80]
-    np.testing.assert_allclose(before["q"], q[before["transition"].to_numpy().copy()], **CLOSE)
