@@ -70,8 +70,9 @@ class Triples:
         """From a table of `by_rule`."""
         groups: list[tuple[str, str, int]] = []
         # So that there is something to join if no run has a score.
-        owners, members = [np.empty(0, np.int64)], [np.empty((0, 3), np.int64)]
-        values = [np.empty((0, 3))]
+        owners: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        members: list[NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
+        values: list[NDArray[np.float64]] = [np.empty((0, 3))]
         usable = scores[scores["score"].notna()]
         for (name, task), rows in usable.groupby(["method", "task"], observed=True, sort=False):
             rows = rows.sort_values("seed")
@@ -81,7 +82,11 @@ class Triples:
             members.append(rows["seed"].to_numpy(np.int64)[picks])
             values.append(rows["score"].to_numpy(float)[picks])
         table = pd.DataFrame(groups, columns=["method", "task", "seeds"])
-        owner, member, value = map(np.concatenate, (owners, members, values))
+        owner, member, value = (
+            np.concatenate(owners),
+            np.concatenate(members),
+            np.concatenate(values),
+        )
         return cls(table, owner, member, value.mean(axis=1), value.std(axis=1))
 
     def matching(self, mean: float, std: float) -> NDArray[np.bool_]:

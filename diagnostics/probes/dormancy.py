@@ -52,7 +52,7 @@ class Dormancy(CadencedProbe):
         """Score every neuron on one sample."""
         agent = view.agent
         batch = sample(view, self._batch)
-        rows = []
+        rows: list[dict[str, Any]] = []
         for network in agent.networks:
             found = agent.hidden(network, batch, noise(view, len(batch.reward)))
             for layer, hidden in found.items():

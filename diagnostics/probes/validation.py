@@ -39,9 +39,10 @@ class Validation(Probe):
         rows = []
         for critic, pieces in parts.items():
             loss, target = np.concatenate(pieces, axis=1)
-            row = {"critic": critic, "count": len(loss), "mean": loss.mean(), "std": loss.std()}
-            variance = row["target_variance"] = target.var()
-            rows.append({**row, "scaled": row["mean"] / variance if variance > 0 else np.nan})
+            mean, variance = loss.mean(), target.var()
+            scaled = mean / variance if variance > 0 else np.nan
+            row = {"critic": critic, "count": len(loss), "mean": mean, "std": loss.std()}
+            rows.append({**row, "target_variance": variance, "scaled": scaled})
         record_rows(view, "validation", rows)
 
 
