@@ -24,9 +24,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from diagnostics.runs import integrity
 from fog.records import joining
-from fog.records.ledger import fingerprint
+from fog.records.ledger import fingerprint, sealed
 from fog.records.tables import part_bytes
 
 FIXTURE = Path(__file__).parents[1] / "tests" / "fixtures" / "runs" / "cartpole-swingup"
@@ -109,8 +108,8 @@ def prepare(source: Path, home: Path, layout: str) -> Path:
 def describe(home: Path, files: joining.Record) -> None:
     """Write a record of the files into the manifest."""
     manifest = json.loads((home / "manifest.json").read_text())
-    sealed = integrity.sealed({**manifest, "files": files})
-    (home / "manifest.json").write_text(json.dumps(sealed))
+    document = sealed({**manifest, "files": files})
+    (home / "manifest.json").write_text(json.dumps(document))
 
 
 def copies(models: list[Path], home: Path, count: int) -> None:
@@ -125,9 +124,7 @@ def copies(models: list[Path], home: Path, count: int) -> None:
         (target / "config.yaml").write_text(re.sub(r"(?m)^  seed: .*$", f"  seed: {seed}", config))
         manifest = json.loads((target / "manifest.json").read_text())
         if manifest.get("files"):
-            files = manifest["files"] | {
-                "config.yaml": integrity.fingerprint(target / "config.yaml")
-            }
+            files = manifest["files"] | {"config.yaml": fingerprint(target / "config.yaml")}
             describe(target, files)
 
 

@@ -43,7 +43,7 @@ from fog.probing.observed import ObservedFogAgent, facts_of
 from fog.records.run_directory import RunDirectory
 from fog.replay import Replay, make_sampler
 from fog.settings.config import Config
-from fog.training.console import Silent
+from fog.training.console import Reporter
 from fog.training.device import prepare
 from fog.training.trainer import Trainer
 
@@ -316,7 +316,7 @@ def _train(trainer: Trainer, end: int) -> float:
 
 def _trainer(base: Config, home: str, name: str, probes: tuple[str, ...]) -> Trainer:
     config = base.replace(out=f"{home}/{name}", probes=probes)
-    trainer = Trainer(config, RunDirectory.create(config), Silent())
+    trainer = Trainer(config, RunDirectory.create(config), Reporter())
     trainer.start()
     trainer.probes.start()
     return trainer

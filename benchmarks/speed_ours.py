@@ -20,7 +20,7 @@ from fog.records.run_directory import RunDirectory
 from fog.replay import Batch, Replay, make_sampler
 from fog.seeding import generator
 from fog.settings.config import Config
-from fog.training.console import Silent
+from fog.training.console import Reporter
 from fog.training.device import keep_memory
 from fog.training.trainer import Trainer
 
@@ -214,7 +214,7 @@ def steps(contender: Contender, home: str) -> Work:
         compile="on" if contender.compiled else "off",
         out=home,
     )
-    trainer = Trainer(config, RunDirectory.create(config), Silent())
+    trainer = Trainer(config, RunDirectory.create(config), Reporter())
     trainer.start()
     trainer.probes.start()
 

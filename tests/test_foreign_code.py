@@ -19,7 +19,7 @@ from fog.cli.sweep import _parse
 from fog.errors import UserError
 from fog.sweep import ray as ray_engine
 from fog.sweep import slurm
-from tests.diagnostics.test_figures import write_notebook
+from tests.diagnostics.report.test_notebooks import write_notebook
 from tests.fog.sweep.running import jobs_of
 
 HOSTILE = ("copy", "random", "json", "fog", "diagnostics", "numpy", "torch", "ipykernel", "helper")

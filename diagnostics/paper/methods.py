@@ -19,9 +19,6 @@ PREFIX = "peer:"
 MAIN = ("tdmpc2", "simba-utd2", "bro-utd2", "bro-utd10", "simbav2-utd2", "xqc")
 """Drawn by default: the paper's baselines, then those published after them."""
 
-MUJOCO_REPEAT = 1
-"""Action repeat of every published method on MuJoCo."""
-
 
 @dataclass(frozen=True)
 class Method:
@@ -33,7 +30,7 @@ class Method:
         family: the algorithm, whatever its replay ratio.
         replay_ratio: updates per decision of the agent; NaN if unknown.
         resets: `yes`, `no`, or `first only`.
-        action_repeat: frames per decision outside MuJoCo; None if unknown.
+        action_repeat: frames per decision outside MuJoCo, where it is 1; None if unknown.
         success: when an episode of Meta-World counts: at `any step`, or at the `last step`.
         repository: on GitHub.
         commit: that the facts were read at.
@@ -52,12 +49,6 @@ class Method:
     commit: str = ""
     licence: str = ""
     file: str = ""
-
-    def repeat_on(self, suite: str) -> int | None:
-        """Frames per decision on the tasks of a suite; None if unknown."""
-        if self.action_repeat is None:
-            return None
-        return MUJOCO_REPEAT if suite == "mujoco" else self.action_repeat
 
 
 @cache

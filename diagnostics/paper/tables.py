@@ -24,11 +24,7 @@ _ROUNDING = 0.005
 
 
 def data_file(name: str) -> Path:
-    """A data file of the trainer, found without importing it.
-
-    Raises:
-        AnalysisError: the trainer is not installed beside this package.
-    """
+    """A data file of the trainer, found without importing it."""
     spec = importlib.util.find_spec("fog")
     homes = spec.submodule_search_locations if spec is not None else None
     for home in homes or ():

@@ -69,7 +69,10 @@ class Triples:
     def of(cls, scores: pd.DataFrame) -> Triples:
         """From a table of `by_rule`."""
         groups: list[tuple[str, str, int]] = []
-        owners, members, values = [], [], []
+        # So that there is something to join if no run has a score.
+        owners: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        members: list[NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
+        values: list[NDArray[np.float64]] = [np.empty((0, 3))]
         usable = scores[scores["score"].notna()]
         for (name, task), rows in usable.groupby(["method", "task"], observed=True, sort=False):
             rows = rows.sort_values("seed")
@@ -79,19 +82,12 @@ class Triples:
             members.append(rows["seed"].to_numpy(np.int64)[picks])
             values.append(rows["score"].to_numpy(float)[picks])
         table = pd.DataFrame(groups, columns=["method", "task", "seeds"])
-        if not groups:
-            empty = np.empty((0, 3))
-            return cls(
-                table, empty[:, 0].astype(np.int64), empty.astype(np.int64), *([empty[:, 0]] * 2)
-            )
-        found = np.concatenate(values)
-        return cls(
-            table,
+        owner, member, value = (
             np.concatenate(owners),
             np.concatenate(members),
-            found.mean(axis=1),
-            found.std(axis=1),
+            np.concatenate(values),
         )
+        return cls(table, owner, member, value.mean(axis=1), value.std(axis=1))
 
     def matching(self, mean: float, std: float) -> NDArray[np.bool_]:
         """Which triples have a printed mean and deviation."""

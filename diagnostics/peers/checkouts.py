@@ -108,10 +108,7 @@ REPOSITORIES = (
 def detect(checkout: Path) -> Repository | None:
     """The repository that a folder is a checkout of: the one with most of its files there.
 
-    None if the folder holds tidy tables instead.
-
-    Raises:
-        AnalysisError: the folder is neither.
+    None if the folder holds tidy tables instead; neither is an error.
     """
     if not checkout.is_dir():
         what = "is not a folder" if checkout.exists() else "does not exist"

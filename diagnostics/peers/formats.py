@@ -66,11 +66,7 @@ def our_task(name: str) -> str | None:
 
 
 def read_long(path: Path) -> Found:
-    """One CSV with a row per evaluation, for all tasks.
-
-    Raises:
-        AnalysisError: it has other columns, or cannot be read.
-    """
+    """One CSV with a row per evaluation, for all tasks."""
     table = _csv(path, _LONG)
     names = {str(name): our_task(str(name)) for name in table["env_name"].unique()}
     table["task"] = table["env_name"].astype("str").map(names)
@@ -82,11 +78,7 @@ def read_long(path: Path) -> Found:
 
 
 def read_by_task(folder: Path) -> Found:
-    """A folder with one CSV per task.
-
-    Raises:
-        AnalysisError: a file has other columns, or cannot be read.
-    """
+    """A folder with one CSV per task."""
     parts, outside = [], []
     for path in sorted(folder.glob("*.csv")):
         task = our_task(path.stem)
@@ -103,11 +95,7 @@ def read_by_task(folder: Path) -> Found:
 
 
 def read_arrays(archive: Path, folder: str) -> Found:
-    """One folder of a zip of arrays.
-
-    Raises:
-        AnalysisError: the file is not a zip, or an array does not have shape (evaluations, seeds).
-    """
+    """One folder of a zip of arrays of shape (evaluations, seeds)."""
     tidy.refuse_pointer(archive)
     parts, outside = [], []
     try:
@@ -148,11 +136,7 @@ def _from_array(values: NDArray[np.float64], task: str, where: str) -> pd.DataFr
 
 
 def read_by_seed(folder: Path) -> Found:
-    """A folder with one folder per task, and one text file per seed in it.
-
-    Raises:
-        AnalysisError: a file does not hold pairs of numbers.
-    """
+    """A folder with one folder per task, and in it one text file of pairs of numbers per seed."""
     parts, outside = [], []
     for home in sorted(path for path in folder.iterdir() if path.is_dir()):
         task = our_task(home.name)

@@ -43,14 +43,9 @@ class Outcome:
 def import_peers(checkouts: Sequence[Path], out: Path) -> Outcome:
     """Read every checkout and write the tidy tables into `out`, beside those imported before.
 
-    Nothing is written before everything was read and checked.
-
-    Args:
-        checkouts: of the repositories in `checkouts.REPOSITORIES`, or folders of tidy tables.
-        out: a new or empty folder, or one that an import has written.
-
-    Raises:
-        AnalysisError: a folder or file is not what it should be, or `out` holds something else.
+    Checkouts are of the repositories in `checkouts.REPOSITORIES`, or folders of tidy tables; `out`
+    is a new or empty folder, or one that an import has written. Nothing is written before
+    everything was read and checked.
     """
     outcome = Outcome()
     taken = _earlier(out)
@@ -134,11 +129,7 @@ def _tidy(folder: Path) -> list[Taken]:
 
 
 def _earlier(out: Path) -> list[Taken]:
-    """What an earlier import left in `out`.
-
-    Raises:
-        AnalysisError: `out` holds something else.
-    """
+    """What an earlier import left in `out`, which holds nothing else."""
     if out.exists() and not out.is_dir():
         raise AnalysisError(f"{out} is a file: give a folder, such as --out peers")
     if not out.is_dir() or not any(out.iterdir()):

@@ -84,11 +84,7 @@ class Peers:
     def select(
         self, methods: Sequence[str] | None = None, tasks: Iterable[str] | None = None
     ) -> Peers:
-        """The curves of some methods on some tasks; None keeps all.
-
-        Raises:
-            AnalysisError: a method is not there.
-        """
+        """The curves of some methods on some tasks; None keeps all."""
         kept = self.curves
         if methods is not None:
             for name in methods:

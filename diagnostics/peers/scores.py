@@ -107,12 +107,8 @@ def mean_over_tasks(samples: Mapping[str, tuple[float, float, int]]) -> Interval
 
     Tasks are chosen and seeds are chance, so only the latter make the interval; the degrees of
     freedom are Satterthwaite's. Sums and differences of independent means are of the same form.
-
-    Args:
-        samples: mean, sample variance over seeds and number of seeds, by task.
-
-    Returns:
-        The ends are NaN if a task has one seed, or if no task has any spread.
+    `samples` holds mean, sample variance over seeds and number of seeds, by task. The ends are NaN
+    if a task has one seed, or if no task has any spread.
     """
     if not samples:
         return Interval(math.nan, math.nan, math.nan)

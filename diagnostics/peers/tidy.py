@@ -67,20 +67,12 @@ def is_tidy(path: Path) -> bool:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """One tidy table, checked.
-
-    Raises:
-        AnalysisError: it is not a tidy table, or names tasks or metrics that do not exist.
-    """
+    """One tidy table, checked."""
     return check(parse(path), path)
 
 
 def parse(path: Path) -> pd.DataFrame:
-    """One tidy table as it is in its file.
-
-    Raises:
-        AnalysisError: it is not a tidy table.
-    """
+    """One tidy table as it is in its file."""
     refuse_pointer(path)
     if not is_tidy(path):
         raise AnalysisError(
@@ -97,11 +89,7 @@ def parse(path: Path) -> pd.DataFrame:
 
 
 def check(table: pd.DataFrame, where: Path) -> pd.DataFrame:
-    """The table itself, if every row is one evaluation of a task of the paper.
-
-    Raises:
-        AnalysisError: it is not; the message names the first mistake.
-    """
+    """The table itself, if every row is one evaluation of a task of the paper."""
     named = table[["method", "task", "metric"]]
     if table[[*KEY, "metric"]].isna().any(axis=None) or (named == "").any(axis=None):
         raise AnalysisError(f"{where}: a row lacks its method, task, seed, env_step or metric")
@@ -122,11 +110,7 @@ def check(table: pd.DataFrame, where: Path) -> pd.DataFrame:
 
 
 def provenance(folder: Path) -> dict[str, Any]:
-    """What `fog import` noted about a folder, by method; empty if the folder has no such note.
-
-    Raises:
-        AnalysisError: the note cannot be read, or is of another version.
-    """
+    """What `fog import` noted about a folder, by method; empty if the folder has no such note."""
     path = folder / PROVENANCE
     if not path.exists():
         return {}

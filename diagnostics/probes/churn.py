@@ -14,18 +14,17 @@ from torch import Tensor
 
 from diagnostics.probes.common import (
     MEASUREMENTS_PER_WINDOW,
-    Cadence,
-    at_least_one,
+    CadencedProbe,
     one_update,
     record,
     sample,
 )
-from fog.events import Change, ObservedAgent, Outline, Probe, ProbeCost, Update, View
+from fog.events import Change, ObservedAgent, Outline, ProbeCost, View
 
 FloatArray = NDArray[np.float32]
 
 
-class Churn(Probe):
+class Churn(CadencedProbe):
     """Mean change of the deterministic action and of Q on a fixed probe batch.
 
     The batch is kept for a window and then redrawn, because states of the warm-up say little about
@@ -42,8 +41,7 @@ class Churn(Probe):
     name = "churn"
 
     def __init__(self, batch: int = 512, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        self._size = at_least_one(batch, "batch")
-        self._cadence = Cadence(per_window)
+        super().__init__(batch, per_window)
         self._window = -1
         self._number = -1
         self._updates = 0
@@ -53,23 +51,21 @@ class Churn(Probe):
     def cost(self, run: Outline) -> ProbeCost:
         """Outputs before and after, and an update; what the networks said is kept."""
         times = run.measurements(self._cadence.per_window)
-        flops = 3 * self._size * run.value_flops + run.batch_size * run.update_flops
-        kept = 4 * self._size * (run.obs_dim + 2 * run.act_dim + 1)
+        flops = 3 * self._batch * run.value_flops + run.batch_size * run.update_flops
+        kept = 4 * self._batch * (run.obs_dim + 2 * run.act_dim + 1)
         return ProbeCost(times * flops, 2 * times, state_bytes=kept)
 
     def on_change(self, view: View, event: Change) -> None:
         """Count resets and expansions: an interval that holds one shows it and not learning."""
         self._changes += event.phase == "after"
 
-    def on_update(self, view: View, event: Update) -> None:
-        """Compare with the last measurement if due, and remember this one."""
-        if not self._cadence.due(view):
-            return
+    def measure(self, view: View) -> None:
+        """Compare with the last measurement, and remember this one."""
         if self._arrays:
             self._compare(view)
         window = view.env_step // view.facts.window_steps
         if window != self._window:
-            batch = sample(view, self._size)
+            batch = sample(view, self._batch)
             self._arrays["obs"] = batch.obs.cpu().numpy().copy()
             self._arrays["action"] = batch.action.cpu().numpy().copy()
             self._window, self._number = window, self._number + 1
@@ -113,7 +109,7 @@ class Churn(Probe):
     def state(self) -> dict[str, Any]:
         """The probe batch and what the networks said about it."""
         names = ("_window", "_number", "_updates", "_changes")
-        return {"next": self._cadence.next, **{n: getattr(self, n) for n in names}} | self._arrays
+        return super().state() | {name: getattr(self, name) for name in names} | self._arrays
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore it."""

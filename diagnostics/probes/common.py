@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fog.events import ObservedAgent, TransitionBatch, Transitions, View
+from fog.events import ObservedAgent, Probe, TransitionBatch, Transitions, Update, View
 from fog.records import schema
 
 MEASUREMENTS_PER_WINDOW = 20
@@ -18,8 +18,29 @@ MEASUREMENTS_PER_WINDOW = 20
 
 
 def record(view: View, table: str, columns: Mapping[str, Any]) -> None:
-    """Write rows to a table of `fog.records.schema`."""
-    view.table(table).write(schema.conform(table, columns))
+    """Write columns to a table of `fog.records.schema`."""
+    view.table(table).write(conform(table, columns))
+
+
+def record_rows(view: View, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows, at least one, to a table of `fog.records.schema`."""
+    record(view, table, {name: [row[name] for row in rows] for name in rows[0]})
+
+
+def conform(name: str, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns checked against the table `name` and converted to its types, in its order."""
+    table = schema.TABLES[name]
+    wanted = {column.name for column in table.columns}
+    if wanted != set(columns):
+        missing, extra = sorted(wanted - set(columns)), sorted(set(columns) - wanted)
+        raise ValueError(f"table {name}: missing columns {missing}, unknown columns {extra}")
+    return {column.name: _typed(columns[column.name], column.dtype) for column in table.columns}
+
+
+def _typed(values: Any, dtype: str) -> Any:
+    if dtype.startswith("list<"):
+        return [np.asarray(row, dtype=dtype[5:-1]) for row in values]
+    return np.asarray(values, dtype=str if dtype == "str" else dtype)
 
 
 def noise(view: View, rows: int) -> Tensor:
@@ -109,3 +130,28 @@ class Cadence:
         every = max(1, view.facts.window_steps // self.per_window)
         self.next = (step // every + 1) * every
         return True
+
+
+class CadencedProbe(Probe):
+    """A probe that measures a batch `per_window` times in each window, from the first update on."""
+
+    def __init__(self, batch: int, per_window: int) -> None:
+        self._batch = at_least_one(batch, "batch")
+        self._cadence = Cadence(per_window)
+
+    def on_update(self, view: View, event: Update) -> None:
+        """Measure if due."""
+        if self._cadence.due(view):
+            self.measure(view)
+
+    def measure(self, view: View) -> None:
+        """What the probe does when a measurement is due."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """When to measure next."""
+        return {"next": self._cadence.next}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore it."""
+        self._cadence.next = state["next"]

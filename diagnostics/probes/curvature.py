@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from diagnostics.probes.common import at_least_one, noise, record, sample
+from diagnostics.probes.common import at_least_one, noise, record_rows, sample
 from fog.events import Outline, Probe, ProbeCost, View
 
 FloatArray = NDArray[np.float64]
@@ -80,7 +80,7 @@ class Curvature(Probe):
                     "lowest_residual": found.residuals[-1],
                 }
             )
-        record(view, "curvature", {name: [row[name] for row in rows] for name in rows[0]})
+        record_rows(view, "curvature", rows)
 
 
 def hessian_product(loss: Tensor, leaves: list[Tensor]) -> Callable[[Tensor], Tensor]:
@@ -98,13 +98,9 @@ def hessian_product(loss: Tensor, leaves: list[Tensor]) -> Callable[[Tensor], Te
 def lanczos(product: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> Ritz:
     """Eigenvalues of a symmetric operator by Lanczos with full reorthogonalisation.
 
-    Stops early if the vectors reached span an invariant space: then the values are exact, and
+    `start` is any vector with a part along the eigenvectors that are wanted: a random one. Stops
+    early if the vectors reached span an invariant space: then the values are exact, and
     eigenvectors orthogonal to `start` stay unseen.
-
-    Args:
-        product: the operator.
-        start: any vector with a part along the eigenvectors that are wanted: a random one.
-        steps: products to make, at most the dimension.
     """
     basis = [start / start.norm()]
     diagonal: list[float] = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from diagnostics.probes.common import at_least_one, record, window_ids
+from diagnostics.probes.common import at_least_one, record_rows, window_ids
 from fog.events import Outline, Probe, ProbeCost, Transitions, View
 
 
@@ -41,7 +41,7 @@ class Disagreement(Probe):
                 place = {"critic": critic, "window": window, "count": len(ids)}
                 place["age"] = view.replay.added - 1 - ids.mean()
                 rows.append(place | _measure(view, critic, batch))
-        record(view, "disagreement", {name: [row[name] for row in rows] for name in rows[0]})
+        record_rows(view, "disagreement", rows)
 
 
 def _measure(view: View, critic: str, batch: Transitions) -> dict[str, Any]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from diagnostics.probes.common import (
     MEASUREMENTS_PER_WINDOW,
-    Cadence,
-    at_least_one,
+    CadencedProbe,
     noise,
-    record,
+    record_rows,
     sample,
 )
-from fog.events import Change, Outline, Probe, ProbeCost, Update, View
+from fog.events import Change, Outline, ProbeCost, View
 
 
-class Dormancy(Probe):
+class Dormancy(CadencedProbe):
     """Mean |h| and mean |d loss / d z| of every neuron h = f(z) on a batch of the buffer.
 
     The first is Sokar et al.'s score before division by the layer's mean; the second follows the
@@ -34,8 +31,7 @@ class Dormancy(Probe):
     name = "dormancy"
 
     def __init__(self, batch: int = 1024, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        self._batch = at_least_one(batch, "batch")
-        self._cadence = Cadence(per_window)
+        super().__init__(batch, per_window)
         self._before: dict[str, Any] = {}
 
     def cost(self, run: Outline) -> ProbeCost:
@@ -44,43 +40,30 @@ class Dormancy(Probe):
         each = run.fitted * run.loss_flops + 0.75 * run.update_flops
         return ProbeCost(times * self._batch * each, times, times * 8 * run.neurons)
 
-    def on_update(self, view: View, event: Update) -> None:
-        """Measure if due."""
-        if self._cadence.due(view):
-            self._measure(view, "cadence")
-
     def on_change(self, view: View, event: Change) -> None:
         """Measure before and after, with the same transitions and noise."""
         if event.phase == "before":
             self._before = dict(view.rng.bit_generator.state)
         else:
             view.rng.bit_generator.state = self._before
-        self._measure(view, f"{event.phase} {event.kind}")
+        self.measure(view, f"{event.phase} {event.kind}")
 
-    def _measure(self, view: View, phase: str) -> None:
+    def measure(self, view: View, phase: str = "cadence") -> None:
+        """Score every neuron on one sample."""
         agent = view.agent
         batch = sample(view, self._batch)
-        rows: dict[str, list[Any]] = {
-            name: []
-            for name in ("network", "layer", "member", "activation", "gradient", "positive")
-        }
+        rows: list[dict[str, Any]] = []
         for network in agent.networks:
             found = agent.hidden(network, batch, noise(view, len(batch.reward)))
             for layer, hidden in found.items():
                 outputs = hidden.output.abs().mean(dim=1).cpu().numpy()
                 gradients = hidden.gradient.abs().mean(dim=1).cpu().numpy()
-                rows["network"] += [network] * len(outputs)
-                rows["layer"] += [layer] * len(outputs)
-                rows["member"] += range(len(outputs))
-                rows["activation"] += list(outputs)
-                rows["gradient"] += list(gradients)
-                rows["positive"] += (hidden.output > 0).double().mean(dim=(1, 2)).tolist()
-        record(view, "dormancy", {"phase": np.repeat(phase, len(rows["layer"])), **rows})
-
-    def state(self) -> dict[str, Any]:
-        """When to measure next."""
-        return {"next": self._cadence.next}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Restore it."""
-        self._cadence.next = state["next"]
+                positive = (hidden.output > 0).double().mean(dim=(1, 2)).tolist()
+                place = {"phase": phase, "network": network, "layer": layer}
+                rows += [
+                    {**place, "member": k, "activation": out, "gradient": grad, "positive": share}
+                    for k, (out, grad, share) in enumerate(
+                        zip(outputs, gradients, positive, strict=True)
+                    )
+                ]
+        record_rows(view, "dormancy", rows)

@@ -12,19 +12,18 @@ from torch import Tensor
 
 from diagnostics.probes.common import (
     MEASUREMENTS_PER_WINDOW,
-    Cadence,
-    at_least_one,
+    CadencedProbe,
     noise,
     one_update,
-    record,
+    record_rows,
     sample,
 )
-from fog.events import Change, ObservedAgent, Outline, Probe, ProbeCost, Update, View
+from fog.events import Change, ObservedAgent, Outline, ProbeCost, View
 
 _BIRTH = "birth/"
 
 
-class Norms(Probe):
+class Norms(CadencedProbe):
     """Euclidean norms; the twins of a critic count as one network.
 
     Also, by layer, what one update changes, and the distance of parameters from their initial
@@ -39,8 +38,7 @@ class Norms(Probe):
     name = "norms"
 
     def __init__(self, batch: int = 1024, per_window: int = MEASUREMENTS_PER_WINDOW) -> None:
-        self._batch = at_least_one(batch, "batch")
-        self._cadence = Cadence(per_window)
+        super().__init__(batch, per_window)
         self._births: dict[str, NDArray[Any]] = {}
         self._born: dict[str, int] = {}
 
@@ -64,10 +62,8 @@ class Norms(Probe):
             self._births.clear()
         self._remember(view)
 
-    def on_update(self, view: View, event: Update) -> None:
-        """Measure if due."""
-        if not self._cadence.due(view):
-            return
+    def measure(self, view: View) -> None:
+        """Norms of every network on one sample, and of its tensors."""
         self._remember(view)
         agent, batch = view.agent, sample(view, self._batch)
         networks: list[dict[str, Any]] = []
@@ -92,8 +88,8 @@ class Norms(Probe):
             for network in agent.networks
             for row in self._layers(agent, network, gradients[network], after)
         ]
-        for table, rows in (("norms", networks), ("layer_norms", tensors)):
-            record(view, table, {name: [row[name] for row in rows] for name in rows[0]})
+        record_rows(view, "norms", networks)
+        record_rows(view, "layer_norms", tensors)
 
     def _layers(
         self,
@@ -138,11 +134,11 @@ class Norms(Probe):
     def state(self) -> dict[str, Any]:
         """When to measure next, and the initial value of every parameter."""
         births = {_BIRTH + key: array for key, array in self._births.items()}
-        return {"next": self._cadence.next, "born": self._born, **births}
+        return {**super().state(), "born": self._born, **births}
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Restore it."""
-        self._cadence.next = state["next"]
+        super().load_state(state)
         self._born = state.get("born", {})
         names = (name for name in state if name.startswith(_BIRTH))
         self._births = {name.removeprefix(_BIRTH): state[name] for name in names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, log
 
 import numpy as np
@@ -16,14 +15,6 @@ FloatArray = NDArray[np.float64]
 
 _TAIL = 0.05
 """Weight below which what follows a truncation may be neglected."""
-
-
-@dataclass(frozen=True)
-class _Compared:
-    q: FloatArray
-    mc_return: FloatArray
-    entropy_return: FloatArray
-    tail: FloatArray
 
 
 class Overestimation(Probe):
@@ -45,10 +36,7 @@ class Overestimation(Probe):
     def on_evaluation(self, view: View, episodes: list[Episode]) -> None:
         """Compare."""
         found = [_compare(view, episode) for episode in episodes]
-        q, mc, entropy, tail = (
-            np.concatenate([getattr(each, name) for each in found])
-            for name in ("q", "mc_return", "entropy_return", "tail")
-        )
+        q, mc, entropy, tail = np.concatenate(found, axis=1)
         record(
             view,
             "overestimation",
@@ -64,7 +52,8 @@ class Overestimation(Probe):
         )
 
 
-def _compare(view: View, episode: Episode) -> _Compared:
+def _compare(view: View, episode: Episode) -> FloatArray:
+    """Q, return, entropy bonus that followed and weight of the tail, by state compared, (4, n)."""
     agent, discount = view.agent, view.facts.discount
     critic = agent.critics[0]
     length = len(episode.rewards)
@@ -84,8 +73,7 @@ def _compare(view: View, episode: Episode) -> _Compared:
         compared = length - _horizon(discount, length)
         tail = np.power(discount, np.arange(length, 0.0, -1.0))
     mc = _discounted(episode.rewards.astype(np.float64), discount, beyond)
-    kept = slice(0, compared)
-    return _Compared(q[kept], mc[kept], _discounted(bonus, discount, 0.0)[kept], tail[kept])
+    return np.stack([q, mc, _discounted(bonus, discount, 0.0), tail])[:, :compared]
 
 
 def _horizon(discount: float, length: int) -> int:

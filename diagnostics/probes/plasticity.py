@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from diagnostics.probes.common import at_least_one, record, sample
+from diagnostics.probes.common import at_least_one, record_rows, sample
 from fog.events import Outline, Probe, ProbeCost, View
 
 Params = dict[str, Tensor]
@@ -31,10 +31,8 @@ class Plasticity(Probe):
     name = "plasticity"
 
     def __init__(self, batch: int = 256, steps: int = 50, lr: float = 3e-4) -> None:
-        if steps < 1:
-            raise ValueError("steps must be at least 1")
         self._batch = at_least_one(batch, "batch")
-        self._steps = steps
+        self._steps = at_least_one(steps, "steps")
         self._lr = lr
 
     def cost(self, run: Outline) -> ProbeCost:
@@ -45,9 +43,7 @@ class Plasticity(Probe):
     def on_window(self, view: View) -> None:
         """Measure."""
         agent, batch = view.agent, sample(view, self._batch)
-        rows: dict[str, list[float | str]] = {
-            name: [] for name in ("critic", "score", "area", "loss_start", "loss_end")
-        }
+        rows = []
         for critic in agent.critics:
 
             def evaluate(params: Params, critic: str = critic) -> Tensor:
@@ -60,12 +56,10 @@ class Plasticity(Probe):
             shape = evaluate(params).shape
             drawn = view.rng.standard_normal(tuple(shape), dtype=np.float32)
             curve = self._fit(params, evaluate, torch.from_numpy(drawn).to(agent.device))
-            rows["critic"].append(critic)
-            rows["score"].append(1.0 - curve[-1] / curve[0])
-            rows["area"].append(float(np.mean(curve[1:]) / curve[0]))
-            rows["loss_start"].append(curve[0])
-            rows["loss_end"].append(curve[-1])
-        record(view, "plasticity", rows)
+            start, end = curve[0], curve[-1]
+            row = {"critic": critic, "score": 1.0 - end / start, "area": np.mean(curve[1:]) / start}
+            rows.append({**row, "loss_start": start, "loss_end": end})
+        record_rows(view, "plasticity", rows)
 
     def _fit(
         self, params: Params, evaluate: Callable[[Params], Tensor], targets: Tensor

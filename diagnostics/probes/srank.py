@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, Cadence, at_least_one, record, sample
-from fog.events import Outline, Probe, ProbeCost, Update, View
+from diagnostics.probes.common import MEASUREMENTS_PER_WINDOW, CadencedProbe, record_rows, sample
+from fog.events import Outline, ProbeCost, View
 
 FloatArray = NDArray[np.float64]
 
 
-class Srank(Probe):
+class Srank(CadencedProbe):
     """Ranks and singular values of the penultimate features of every member of every critic.
 
     Features are taken as they are, not centred. The functions below define the ranks.
@@ -29,9 +29,8 @@ class Srank(Probe):
     def __init__(
         self, batch: int = 2048, delta: float = 0.01, per_window: int = MEASUREMENTS_PER_WINDOW
     ) -> None:
-        self._batch = at_least_one(batch, "batch")
+        super().__init__(batch, per_window)
         self._delta = delta
-        self._cadence = Cadence(per_window)
 
     def cost(self, run: Outline) -> ProbeCost:
         """Features of all critics, a little less than half of the losses."""
@@ -39,10 +38,8 @@ class Srank(Probe):
         flops = 0.45 * times * self._batch * run.loss_flops
         return ProbeCost(flops, times, 8 * times * run.critics * run.width)
 
-    def on_update(self, view: View, event: Update) -> None:
-        """Measure if due."""
-        if not self._cadence.due(view):
-            return
+    def measure(self, view: View) -> None:
+        """Rank the features of one sample."""
         batch = sample(view, self._batch)
         rows = []
         for critic in view.agent.critics:
@@ -61,15 +58,7 @@ class Srank(Probe):
                         "singular_values": sigma,
                     }
                 )
-        record(view, "srank", {name: [row[name] for row in rows] for name in rows[0]})
-
-    def state(self) -> dict[str, Any]:
-        """When to measure next."""
-        return {"next": self._cadence.next}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Restore it."""
-        self._cadence.next = state["next"]
+        record_rows(view, "srank", rows)
 
 
 def singular_values(features: NDArray[Any]) -> FloatArray:

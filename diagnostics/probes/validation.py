@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from diagnostics.probes.common import noise, record
+from diagnostics.probes.common import noise, record_rows
 from fog.events import Episode, Outline, Probe, ProbeCost, TransitionBatch, View
 
 
@@ -29,24 +29,21 @@ class Validation(Probe):
     def on_evaluation(self, view: View, episodes: list[Episode]) -> None:
         """Measure."""
         whole = _transitions(episodes, view.agent.device)
-        rows, losses = view.agent.bulk_losses(len(whole.reward))
+        size, losses = view.agent.bulk_losses(len(whole.reward))
         parts: dict[str, list[Any]] = {}
-        for start in range(0, len(whole.reward), rows):
-            batch = TransitionBatch(*(column[start : start + rows] for column in whole))
+        for start in range(0, len(whole.reward), size):
+            batch = TransitionBatch(*(column[start : start + size] for column in whole))
             for critic, loss in losses(batch, noise(view, len(batch.reward))).items():
                 pair = torch.stack([loss.loss, loss.target]).double().cpu().numpy()
                 parts.setdefault(critic, []).append(pair)
-        columns: dict[str, list[Any]] = {
-            name: [] for name in ("critic", "count", "mean", "std", "target_variance", "scaled")
-        }
+        rows = []
         for critic, pieces in parts.items():
             loss, target = np.concatenate(pieces, axis=1)
             mean, variance = loss.mean(), target.var()
             scaled = mean / variance if variance > 0 else np.nan
-            row = (critic, len(loss), mean, loss.std(), variance, scaled)
-            for name, value in zip(columns, row, strict=True):
-                columns[name].append(value)
-        record(view, "validation", columns)
+            row = {"critic": critic, "count": len(loss), "mean": mean, "std": loss.std()}
+            rows.append({**row, "target_variance": variance, "scaled": scaled})
+        record_rows(view, "validation", rows)
 
 
 def _transitions(episodes: list[Episode], device: torch.device) -> TransitionBatch:

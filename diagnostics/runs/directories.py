@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -156,6 +157,12 @@ class RunFiles:
         told = self.config.get(setting)
         name = told if told is not None else self.path.absolute().parents[parent - 1].name
         return spelled(name)
+
+    def order(self) -> tuple[str, str, float, int, str]:
+        """Its place in a table of runs: by task, variant, scale, seed and directory."""
+        scale = self.config.get("scale")
+        known = scale if isinstance(scale, int | float) else math.inf
+        return slug(self.name("task", 2)), self.name("variant", 1), known, self.seed, str(self.path)
 
     @property
     def where(self) -> str:

@@ -20,9 +20,11 @@ import pyarrow.parquet
 from pyarrow import types
 
 from diagnostics.errors import AnalysisError, unknown
-from diagnostics.runs import export_folder, integrity, privacy
+from diagnostics.runs import export_folder, privacy
 from diagnostics.runs.directories import RunFiles, discover, shared
+from fog.records.ledger import fingerprint, sealed
 from fog.records.statuses import SETTLED
+from fog.records.tables import encoding
 
 MANTISSA_BITS = 8
 """Bits kept of a rounded number: a relative error of at most 2^-9, or 0.2 %."""
@@ -80,15 +82,8 @@ def export(
 
     An earlier export of the same run is replaced when the new one is complete, so the same call
     brings a collection up to date. Nothing else is removed. Runs that are being written are left
-    out, and no run can be resumed while it is being copied.
-
-    Args:
-        source: a folder of runs.
-        out: where the copies go: a new or empty folder or an earlier export, neither inside nor
-            above `source`.
-        without: see `Choice`.
-        rounded: see `Choice`.
-        keep_host: see `Choice`.
+    out, and no run can be resumed while it is being copied. `out` is a new or empty folder or an
+    earlier export, neither inside nor above `source`. The options are those of `Choice`.
 
     Raises:
         AnalysisError: there is nothing to export, a table to leave out does not exist anywhere,
@@ -184,11 +179,11 @@ def _describe(run: RunFiles, partial: Path, choice: Choice, damaged: list[str]) 
         manifest = privacy.clean_manifest(manifest)
     written = sorted(path for path in partial.rglob("*") if path.is_file())
     record = {
-        path.relative_to(partial).as_posix(): integrity.fingerprint(path)
+        path.relative_to(partial).as_posix(): fingerprint(path)
         for path in written
         if path.name != export_folder.MARKER
     }
-    text = json.dumps(integrity.sealed({**manifest, "files": record}), indent=2) + "\n"
+    text = json.dumps(sealed({**manifest, "files": record}), indent=2) + "\n"
     (partial / export_folder.MANIFEST).write_text(text, encoding="utf-8")
 
 
@@ -206,27 +201,11 @@ def _join(run: RunFiles, name: str, folder: Path, rounded: bool) -> list[str]:
             if types.is_list(field.type) and types.is_float32(field.type.value_type):
                 table = table.set_column(index, field, _rounded(table[field.name]))
     folder.mkdir(parents=True)
-    floats = [_leaf(field) for field in table.schema if types.is_floating(_kind(field))]
-    pyarrow.parquet.write_table(
-        table,
-        # Named by its last step, as a run's own parts are by theirs.
-        folder / f"{table['env_step'][-1].as_py():012d}-00.parquet",
-        compression="zstd",
-        compression_level=19,
-        use_dictionary=[_leaf(f) for f in table.schema if not types.is_floating(_kind(f))],
-        use_byte_stream_split=floats,
-        write_statistics=False,
-        write_page_checksum=True,
-    )
+    # Named by its last step, as a run's own parts are by theirs.
+    path = folder / f"{table['env_step'][-1].as_py():012d}-00.parquet"
+    how = {**encoding(table.schema), "compression_level": 19, "write_statistics": False}
+    pyarrow.parquet.write_table(table, path, **how)
     return problems
-
-
-def _kind(field: pyarrow.Field) -> pyarrow.DataType:
-    return field.type.value_type if types.is_list(field.type) else field.type
-
-
-def _leaf(field: pyarrow.Field) -> str:
-    return f"{field.name}.list.element" if types.is_list(field.type) else str(field.name)
 
 
 def _rounded(column: pyarrow.ChunkedArray) -> pyarrow.Array:

@@ -31,11 +31,7 @@ _PART = re.compile(r"probes/[^/]+/\d+-\d+\.parquet")
 
 
 def check_out(source: Path, out: Path) -> None:
-    """Refuse a target that is, contains or is inside the source, or that holds other files.
-
-    Raises:
-        AnalysisError: with the reason in one line.
-    """
+    """Refuse a target that is, contains or is inside the source, or that holds other files."""
     home, runs = out.resolve(), source.resolve()
     if home.is_relative_to(runs):
         raise AnalysisError(f"cannot export into {out}: it is inside {source}")
@@ -55,11 +51,7 @@ def check_out(source: Path, out: Path) -> None:
 
 
 def check_copy(copy: Path, run: RunFiles) -> None:
-    """Refuse to replace a folder that is not an earlier export of this run.
-
-    Raises:
-        AnalysisError: with the reason in one line.
-    """
+    """Refuse to replace a folder that is not an earlier export of this run."""
     for folder in (copy, beside(copy, "partial"), beside(copy, "earlier")):
         if (reason := _foreign(folder, run)) is not None:
             raise AnalysisError(f"cannot export {run.path} to {folder}: {reason}")
@@ -134,11 +126,7 @@ def place(partial: Path, copy: Path) -> None:
 
 @contextmanager
 def alone(out: Path) -> Iterator[None]:
-    """Make the folder and keep a second export out of it.
-
-    Raises:
-        AnalysisError: another export is writing there.
-    """
+    """Make the folder and keep a second export out of it."""
     out.mkdir(parents=True, exist_ok=True)
     handle = os.open(out, os.O_RDONLY)
     try:

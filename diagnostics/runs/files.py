@@ -20,35 +20,33 @@ import yaml
 from diagnostics.runs.integrity import LEFT_OUT
 
 _YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_NOT_YAML = (
+_UNPARSED = (
     *(yaml.YAMLError, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError),
 )
-"""What the reader lets through from Python: of `2026-13-01`, `!!bool x`, `? [a]`, deep nesting."""
+"""What PyYAML lets through from Python: of `2026-13-01`, `!!bool x`, `? [a]`, deep nesting."""
 
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], list[str]]:
     """The groups of a config file."""
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_YAML_LOADER)
-    except FileNotFoundError:
-        return {}, [f"no {path.name}"]
-    except (OSError, *_NOT_YAML) as error:
-        return {}, [f"{path.name} cannot be read: {one_line(error)}"]
-    if not isinstance(document, dict):
-        return {}, [f"{path.name} holds no settings"]
-    return document, []
+    return _entries(path, lambda text: yaml.load(text, Loader=_YAML_LOADER), "settings")
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], list[str]]:
     """The entries of a JSON object."""
+    return _entries(path, json.loads, "entries")
+
+
+def _entries(
+    path: Path, parse: Callable[[str], Any], what: str
+) -> tuple[dict[str, Any], list[str]]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}, [f"no {path.name}"]
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, *_UNPARSED) as error:
         return {}, [f"{path.name} cannot be read: {one_line(error)}"]
     if not isinstance(document, dict):
-        return {}, [f"{path.name} holds no entries"]
+        return {}, [f"{path.name} holds no {what}"]
     return document, []
 
 
@@ -61,13 +59,7 @@ def read_csv(
     """The complete rows of a CSV table in which every column except the named ones is a number.
 
     None if there are no rows, if the header lacks one of the `required` columns, or if the content
-    is not `whole`.
-
-    Args:
-        path: the file.
-        required: columns that it must have.
-        whole: tests whether its content is what was written.
-        columns: those of the required ones to read; everything if None.
+    is not `whole`. `columns` are those of the required ones to read; None reads everything.
     """
     try:
         raw = path.read_bytes()

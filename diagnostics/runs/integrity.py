@@ -8,7 +8,6 @@ and are read unchecked, as are runs that have not ended.
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-JOINED = "joined.parquet"
-"""All parts of a probe table in one file."""
-
-PARTS_KEY = b"fog.parts"
-"""Its metadata: names and lengths of the parts, as JSON."""
+from fog.records.ledger import sealed
 
 LEFT_OUT = "is not what the run wrote (its checksum differs): left out"
 
@@ -93,11 +88,7 @@ class Record:
         return len(raw) == entry.nbytes and zlib.crc32(raw) == entry.crc32
 
     def intact(self, run: Path, name: str, groups: Sequence[int] | None = None) -> bool:
-        """The same of a file on disk, or of its footer and some of its row groups.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """The same of a file on disk, or of its footer and some of its row groups."""
         entry = self.entries.get(name)
         if entry is None:
             return True
@@ -129,26 +120,8 @@ def _crc32(file: Any, length: int) -> int:
     return checksum
 
 
-def fingerprint(path: Path) -> dict[str, int]:
-    """What a record says about a file."""
-    raw = path.read_bytes()
-    return {"bytes": len(raw), "crc32": zlib.crc32(raw)}
-
-
-def seal(manifest: Mapping[str, Any]) -> int:
-    """The checksum of a manifest's entries."""
-    entries = {name: value for name, value in manifest.items() if name != "seal"}
-    return zlib.crc32(json.dumps(entries, sort_keys=True).encode())
-
-
-def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest with its checksum, in place of any it had."""
-    entries = {name: value for name, value in manifest.items() if name != "seal"}
-    return {**entries, "seal": seal(entries)}
-
-
 def check_manifest(manifest: Mapping[str, Any]) -> list[str]:
     """What is wrong with a manifest that has a seal."""
-    if "seal" in manifest and manifest["seal"] != seal(manifest):
+    if "seal" in manifest and manifest["seal"] != sealed(manifest)["seal"]:
         return ["manifest.json was changed after it was written (its checksum differs)"]
     return []

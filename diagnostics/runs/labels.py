@@ -27,13 +27,9 @@ _SINCE: dict[str, Any] = {"priming_updates": 0}
 def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[str]:
     """A label for every run, equal for runs that may be averaged over their seeds.
 
-    Args:
-        identity: one row per run, with columns `task` and `variant`.
-        configs: the settings of the same runs, by bare name.
-
-    Returns:
-        The variant alone where that is clear; otherwise `sac (scale 0.02)`, or
-        `fog (epsilon 0.001)` for runs of one size that differ in some other setting.
+    The variant alone where that is clear; otherwise `sac (scale 0.02)`, or `fog (epsilon 0.001)`
+    for runs of one size that differ in some other setting. `identity` has a row per run with `task`
+    and `variant`; `configs` are the settings of the same runs, by bare name.
     """
     configs = [{**_SINCE, **config} for config in configs]
     table = pd.DataFrame(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,11 @@ _READERS = 4
 """Threads that read files; more than the cores, because network disks make them wait."""
 
 
+def _probe_table(name: str, meaning: str) -> property:
+    """A probe table as a property of `Runs`."""
+    return property(lambda runs: runs.table(name), doc=meaning)
+
+
 class Runs:
     """Every run below one or more paths, as tidy tables.
 
@@ -50,9 +55,10 @@ class Runs:
     """
 
     def __init__(self, run_files: Iterable[RunFiles], grid: Grid = PAPER_GRID) -> None:
-        self.files = sorted(run_files, key=_order)
+        self.files = sorted(run_files, key=RunFiles.order)
         self.grid = grid
         self._warned = 0
+        self._tables: dict[tuple[str, int | None, tuple[str, ...] | None], pd.DataFrame] = {}
 
     def __len__(self) -> int:
         return len(self.files)
@@ -67,8 +73,9 @@ class Runs:
     @cached_property
     def identity(self) -> pd.DataFrame:
         """The columns `IDENTITY`, one row per run."""
-        slugs = {slug(name): name for name in (run.name("task", 2) for run in self._configured())}
         tasks = [run.name("task", 2) for run in self.files]
+        told = (task for run, task in zip(self.files, tasks, strict=True) if "task" in run.config)
+        slugs = {slug(name): name for name in told}
         table = pd.DataFrame(
             {
                 "task": pd.Series([slugs.get(slug(task), task) for task in tasks], dtype="str"),
@@ -84,9 +91,6 @@ class Runs:
         table["label"] = pd.Series(labels(table, configs) if configs else [], dtype="str")
         table["run"] = pd.Series([run.where for run in self.files], dtype="str")
         return table
-
-    def _configured(self) -> Iterator[RunFiles]:
-        return (run for run in self.files if "task" in run.config)
 
     @cached_property
     def evals(self) -> pd.DataFrame:
@@ -126,43 +130,30 @@ class Runs:
         facts["problems"] = pd.Series(["; ".join(run.problems) for run in self.files], dtype="str")
         return facts
 
-    @property
-    def critic_loss(self) -> pd.DataFrame:
-        """Critic loss by insertion window: the heatmap."""
-        return self.table("critic_loss")
-
-    @property
-    def dormancy(self) -> pd.DataFrame:
+    critic_loss = _probe_table("critic_loss", "Critic loss by insertion window: the heatmap.")
+    dormancy = _probe_table(
+        "dormancy",
         """Per-neuron activation and gradient scores, one row per layer and network.
 
         Gradient scores of schema version 1 were taken elsewhere: `gradient` is None there.
-        """
-        return self.table("dormancy")
-
-    @property
-    def sample_counts(self) -> pd.DataFrame:
-        """How often transitions were drawn, by bins of neighbours."""
-        return self.table("sample_counts")
-
-    @property
-    def features(self) -> pd.DataFrame:
-        """Penultimate critic features of sampled transitions."""
-        return self.table("features")
-
-    @property
-    def warmstart(self) -> pd.DataFrame:
-        """Today's critic against a fresh one on the newest data: loss curves and their gap."""
-        return self.table("warmstart")
-
-    @property
-    def offpolicy(self) -> pd.DataFrame:
-        """Log density and distance of stored actions under today's policy, by window."""
-        return self.table("offpolicy")
-
-    @property
-    def interference(self) -> pd.DataFrame:
-        """Cosines of the critic's gradients on old and new data, by pairs of windows."""
-        return self.table("interference")
+        """,
+    )
+    sample_counts = _probe_table(
+        "sample_counts", "How often transitions were drawn, by bins of neighbours."
+    )
+    features = _probe_table("features", "Penultimate critic features of sampled transitions.")
+    warmstart = _probe_table(
+        "warmstart",
+        "Today's critic against a fresh one on the newest data: loss curves and their gap.",
+    )
+    offpolicy = _probe_table(
+        "offpolicy",
+        "Log density and distance of stored actions under today's policy, by window.",
+    )
+    interference = _probe_table(
+        "interference",
+        "Cosines of the critic's gradients on old and new data, by pairs of windows.",
+    )
 
     @property
     def problems(self) -> pd.DataFrame:
@@ -186,17 +177,10 @@ class Runs:
     ) -> pd.DataFrame:
         """A probe table of all runs: the columns `IDENTITY`, then those of `schema.TABLES`.
 
-        Runs without it are left out; the table is empty, with its columns, if none has it. It is
-        kept, so a second call is free.
-
-        Args:
-            name: a table of `schema.TABLES`, or of your own probe (see `tables`).
-            last: read only this many of each run's newest measurements: environment steps at which
-                something was recorded.
-            columns: read only these, and `env_step`.
-
-        Raises:
-            AnalysisError: no such table or column exists.
+        `name` may also be a table of your own probe (see `tables`). Runs without it are left out;
+        the table is empty, with its columns, if none has it. It is kept, so a second call is free.
+        `last` reads only that many of each run's newest measurements, environment steps at which
+        something was recorded; `columns` reads only these, and `env_step`.
         """
         wanted = None if columns is None else tuple(dict.fromkeys(["env_step", *columns]))
         key = (name, last, wanted)
@@ -211,10 +195,6 @@ class Runs:
                 lambda run: run.table(name, wanted, last), wanted or known
             )
         return self._tables[key]
-
-    @cached_property
-    def _tables(self) -> dict[tuple[str, int | None, tuple[str, ...] | None], pd.DataFrame]:
-        return {}
 
     def _csv(self, name: str) -> pd.DataFrame:
         return self._read(lambda run: run.csv(name), CSV_COLUMNS[name])
@@ -258,12 +238,8 @@ class Runs:
     def select(self, **wanted: Any) -> Runs:
         """The runs whose columns in `identity` or `runs` have the wanted values.
 
-        Args:
-            **wanted: a value, a collection of values, or a function of a value, by column:
-                `select(task="humanoid-walk", variant=["sac", "fog"], status="finished")`.
-
-        Raises:
-            AnalysisError: there is no such column.
+        By column a value, a collection of values, or a function of a value:
+        `select(task="humanoid-walk", variant=["sac", "fog"], status="finished")`.
         """
         keep = np.ones(len(self), bool)
         for name, value in wanted.items():
@@ -290,17 +266,11 @@ def load(
 ) -> Runs:
     """Every run below a path, or below each of several paths, published ones included.
 
-    Works on finished, running, killed and partly copied runs. Damage is warned about once and
-    listed in `Runs.problems`; nothing is dropped silently.
-
-    Args:
-        paths: a folder of runs at any depth, a single run directory, a folder of published curves
-            that `fog import` wrote, or several of these.
-        grid: the evaluations that best scores choose from: an interval in environment steps
-            at scale 1, such as `25k` (the paper's) or `5000`, or `all`.
-
-    Returns:
-        The runs; none (`len(runs) == 0`) if the folder holds none.
+    A path is a folder of runs at any depth, a single run directory, or a folder of published curves
+    that `fog import` wrote. Works on finished, running, killed and partly copied runs. Damage is
+    warned about once and listed in `Runs.problems`; nothing is dropped silently. `grid` gives the
+    evaluations that best scores choose from: an interval in environment steps at scale 1, such as
+    `25k` (the paper's) or `5000`, or `all`.
 
     Raises:
         AnalysisError: a path does not exist or is not a directory, or the grid is unknown.
@@ -318,17 +288,6 @@ def load(
     runs = Runs([*(RunFiles.open(path) for path in found.values()), *published], chosen)
     runs._warn(stacklevel=3)
     return runs
-
-
-def _order(run: RunFiles) -> tuple[Any, ...]:
-    scale = run.config.get("scale")
-    return (
-        slug(run.name("task", 2)),
-        run.name("variant", 1),
-        scale if isinstance(scale, int | float) else np.inf,
-        run.seed,
-        str(run.path),
-    )
 
 
 def _test(wanted: Any) -> Callable[[Any], bool]:

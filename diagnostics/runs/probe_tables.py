@@ -17,8 +17,10 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from diagnostics.runs.files import one_line
-from diagnostics.runs.integrity import JOINED, LEFT_OUT, PARTS_KEY, Record
+from diagnostics.runs.integrity import LEFT_OUT, Record
 from fog.records import schema
+from fog.records.joining import PARTS_KEY
+from fog.records.ledger import JOINED
 
 _UNREADABLE = (OSError, pyarrow.ArrowException, UnicodeDecodeError)
 
@@ -37,12 +39,8 @@ def read(
 ) -> tuple[pyarrow.Table | None, list[str]]:
     """One run's probe table, in order of time; None if nothing was recorded.
 
-    Args:
-        run: the run directory.
-        name: of the table.
-        record: what the run says about its files.
-        columns: those to read beside `env_step`; all if None.
-        last: only this many of the newest environment steps that were measured.
+    `columns` are those to read beside `env_step`, all if None; `last` keeps only that many of the
+    newest environment steps that were measured.
     """
     home = run / "probes" / name
     paths, problems = _sources(home)
@@ -113,11 +111,7 @@ def _names(joined: Path) -> set[str]:
 def _newest_first(
     run: Path, where: str, record: Record, columns: Collection[str] | None, by_group: bool
 ) -> Iterator[tuple[pyarrow.Table, list[str]]]:
-    """A file's rows in today's columns, by row groups from the last, or all at once.
-
-    Raises:
-        _DamagedError: it is not what the run wrote, or not what `schema` promises.
-    """
+    """A file's rows in today's columns, by row groups from the last, or all at once."""
     name = Path(where).parent.name
     if not record.intact(run, where, () if by_group else None):
         raise _DamagedError(LEFT_OUT)

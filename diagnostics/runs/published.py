@@ -87,11 +87,7 @@ def holds_peers(root: Path) -> bool:
 
 
 def peer_runs(peers: Path | Peers) -> Iterator[PeerRun]:
-    """The published runs of a folder.
-
-    Raises:
-        AnalysisError: a table is damaged.
-    """
+    """The published runs of a folder."""
     if isinstance(peers, Path):
         peers = load_peers(peers)
         if peers.problems:

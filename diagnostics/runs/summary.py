@@ -13,8 +13,6 @@ import pandas as pd
 from diagnostics.metrics.scores import Grid, best_score, curve, final_score
 from diagnostics.runs.directories import MOST
 
-STATUSES = ("running", "interrupted", "finished", "diverged", "failed", "unknown")
-
 Entry = tuple[Path, Mapping[str, Any], Mapping[str, Any]]
 """A run's directory, config and manifest."""
 
@@ -28,50 +26,22 @@ def summarise(
     train: pd.DataFrame,
     grid: Grid,
 ) -> pd.DataFrame:
-    """The table `Runs.runs` without its column `problems`.
-
-    Args:
-        identity: names of the runs.
-        entries: directory, config and manifest of the same runs.
-        evals: evaluation episodes of all runs.
-        train: training rows of all runs.
-        grid: evaluations that best scores choose from.
-    """
+    """The table `Runs.runs` without its column `problems`, of the same runs throughout."""
     curves = dict(list(curve(evals).groupby("run", sort=False)))
     logs = dict(list(train.groupby("run", sort=False)))
     last_episode = evals.groupby("run")["env_step"].max()
     rows = []
     own = {*identity.columns, "steps"}
     named = zip(identity["run"], identity["scale"].fillna(1.0), entries, strict=True)
-    for name, scale, (path, config, manifest) in named:
-        scores = _scores(curves.get(name), config, manifest, grid, scale)
-        log = logs.get(name)
-        reached = [0, manifest.get("env_step", 0), last_episode.get(name, 0)]
-        if log is not None:
-            reached.append(log["env_step"].max())
-        rows.append(
-            {
-                "status": manifest.get("status", "unknown"),
-                "reason": manifest.get("reason"),
-                "steps": config.get("steps", np.nan),
-                "env_step": int(max(at for at in reached if 0 <= at <= MOST)),
-                **scores,
-                "updates": np.nan if log is None else log["updates"].max(),
-                "updates_per_second": np.nan if log is None else _rate(log),
-                "idle_hours": _idle_hours(path),
-                "group": manifest.get("group"),
-                "metric": manifest.get("metric", "return"),
-                "normaliser": manifest.get("normaliser"),
-                "paper_row": manifest.get("paper_row"),
-                "started": manifest.get("started"),
-                "ended": manifest.get("ended"),
-                "git_commit": manifest.get("git_commit"),
-            }
-            | {k: v for k, v in config.items() if k not in own}
-        )
-    facts = pd.DataFrame(rows, index=identity.index, columns=None if rows else list(_EMPTY))
+    for name, scale, entry in named:
+        scores = _scores(curves.get(name), entry[1], entry[2], grid, scale)
+        row = _row(entry, scores, logs.get(name), last_episode.get(name, 0))
+        rows.append(row | {k: v for k, v in entry[1].items() if k not in own})
+    nobody: Entry = (Path(), {}, {})
+    columns = [*_row(nobody, _scores(None, {}, {}, grid, 1.0), None, 0), "width", "replay_ratio"]
+    facts = pd.DataFrame(rows, index=identity.index, columns=None if rows else columns)
     # Where no config can be read there is no such column.
-    for column in {*_EMPTY} - {*facts}:
+    for column in {*columns} - {*facts}:
         facts[column] = np.nan
     for column in _NUMBERS:
         facts[column] = pd.to_numeric(facts[column]).astype("float64")
@@ -79,40 +49,34 @@ def summarise(
 
 
 _NUMBERS = (
-    "steps",
-    "normaliser",
-    "final_score",
-    "best_score",
-    "final_return",
-    "best_return",
-    "grid_steps",
+    *("steps", "normaliser", "final_score", "best_score"),
+    *("final_return", "best_return", "grid_steps"),
 )
 
-_EMPTY = (
-    "status",
-    "reason",
-    "steps",
-    "env_step",
-    "final_return",
-    "best_return",
-    "final_score",
-    "best_score",
-    "grid",
-    "grid_steps",
-    "evaluations",
-    "updates",
-    "updates_per_second",
-    "idle_hours",
-    "group",
-    "metric",
-    "normaliser",
-    "paper_row",
-    "started",
-    "ended",
-    "git_commit",
-    "width",
-    "replay_ratio",
-)
+
+def _row(
+    entry: Entry, scores: Mapping[str, Any], log: pd.DataFrame | None, last_episode: int
+) -> dict[str, Any]:
+    path, config, manifest = entry
+    reached = [0, manifest.get("env_step", 0), last_episode]
+    if log is not None:
+        reached.append(log["env_step"].max())
+    return {
+        "status": manifest.get("status", "unknown"),
+        "reason": manifest.get("reason"),
+        "steps": config.get("steps", np.nan),
+        "env_step": int(max(at for at in reached if 0 <= at <= MOST)),
+        **scores,
+        "updates": np.nan if log is None else log["updates"].max(),
+        "updates_per_second": np.nan if log is None else _rate(log),
+        "idle_hours": _idle_hours(path),
+        "group": manifest.get("group"),
+        "metric": manifest.get("metric", "return"),
+        **{name: manifest.get(name) for name in _TOLD},
+    }
+
+
+_TOLD = ("normaliser", "paper_row", "started", "ended", "git_commit")
 
 
 def _scores(

@@ -13,6 +13,7 @@ import pandas as pd
 
 from diagnostics.paper.names import label as paper_name
 from diagnostics.runs.load import Runs
+from diagnostics.studies import per_run
 
 Measure = Callable[[Runs], pd.Series]
 
@@ -67,6 +68,12 @@ def each(
         larger, _, smaller = (part.strip() for part in pair.partition(">"))
         found.append(Contrast(what, measure, larger, smaller or None, ratio, counts))
     return tuple(found)
+
+
+def late_returns(pairs: str, *, counts: bool = True) -> tuple[Contrast, ...]:
+    """Contrasts of the return late in training, from a text such as `a > b, c > d`."""
+    what = "return, last fifth of training"
+    return each(what, per_run.late_return, pairs, ratio=False, counts=counts)
 
 
 def variants_of(claims: Sequence[Claim]) -> frozenset[str]:

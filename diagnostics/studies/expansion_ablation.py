@@ -106,12 +106,10 @@ STUDY = Study(
 
 
 def buffer_loss(page: Page, *, share: float = 0.3, column: str = "offline_critic_loss") -> Plot:
-    """Training loss of the offline ("buffer") critic over the first part of training.
+    """Training loss of the offline ("buffer") critic over the first `share` of training.
 
-    Args:
-        page: The notebook's page.
-        share: Of the run; the paper shows the first 300k of 1M steps.
-        column: Of train.csv; the default is the critic that learns from the buffer alone.
+    The paper shows the first 300k of 1M steps. `column` is one of train.csv; the default is the
+    critic that learns from the buffer alone.
     """
     page.require()
     train = page.runs.train

@@ -71,13 +71,9 @@ def normalised_bars(
 ) -> Plot:
     """Normalised scores by group, with the paper's methods where they can be compared.
 
-    Args:
-        page: The notebook's page.
-        normalisation: `by_constant` divides by a constant of the suite, so the paper's means can
-            stand beside ours; `by_best_run` divides by the best of the runs on disk, the paper's
-            rule, which says nothing about runs that are not there.
-        score: `best_score` (the paper's rule) or `final_score`.
-        seed: Of the bootstrap.
+    `by_constant` divides by a constant of the suite, so the paper's means can stand beside ours;
+    `by_best_run` divides by the best of the runs on disk, the paper's rule, which says nothing
+    about runs that are not there. `score` is `best_score` (the paper's rule) or `final_score`.
     """
     page.require()
     table = normalise(grouped(page), score)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from diagnostics.studies import per_run
-from diagnostics.studies.claims import Claim, each
+from diagnostics.studies.claims import Claim, each, late_returns
 from diagnostics.studies.shared.losses import loss_heatmaps
 from diagnostics.studies.shared.primacy_index import primacy_index, primacy_ranking
 from diagnostics.studies.shared.returns import returns
@@ -58,12 +58,9 @@ STUDY = Study(
             "returns of the motivating example",
             "Expanded SAC returns more than SAC with reset, and ER decay more than PER. (That "
             "resets help SAC and expansion helps ER decay is implied, not said.)",
-            each(
-                "return, last fifth of training",
-                per_run.late_return,
+            late_returns(
                 "sac-reset > sac, balanced-sac > per-sac, expanded-sac > balanced-sac, "
-                "expanded-sac > sac-reset",
-                ratio=False,
+                "expanded-sac > sac-reset"
             ),
         ),
     ),

@@ -56,16 +56,9 @@ class Page:
     ) -> Page:
         """Load the runs below `runs` and keep those of the wanted variants and task.
 
-        Args:
-            runs: A folder of runs, or several; None opens a page without runs.
-            out: Folder for figures.
-            variants: Which to keep; None keeps all.
-            task: Which to keep; None keeps all.
-            grid: The evaluations that best scores choose from, see `diagnostics.load`.
-            **parameters: The notebook's other parameters, for the provenance of its figures.
-
-        Raises:
-            AnalysisError: there are no runs at all, or none of that task.
+        `runs` is a folder of runs, or several; None opens a page without runs. None as `variants`
+        or `task` keeps all; `grid` is that of `diagnostics.load`. The notebook's other parameters
+        go into the provenance of its figures.
         """
         if runs is None:
             return cls(Runs(()), Path(out), tuple(variants or ()), (), "the parameter `runs`")
@@ -91,11 +84,7 @@ class Page:
         return self.runs.select(task=task)
 
     def main_task(self, table: str | None = None) -> str:
-        """The task with most chosen variants (and then most runs), preferring those with a table.
-
-        Raises:
-            MissingDataError: nothing was chosen, or no run recorded the table.
-        """
+        """The task with most chosen variants, then most runs, preferring those with a table."""
         self.require()
         runs = self.runs
         if table is not None:

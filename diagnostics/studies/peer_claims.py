@@ -88,25 +88,10 @@ def peer_evidence(peers: Peers) -> pd.DataFrame:
         claim = f"FoG is ahead of {opponent}"
         sides = [
             (_BEST + ", printed cells", f"{OWN} against {opponent}", cells[opponent], True),
-            *(
-                (
-                    f"{_BEST}, printed cells against public seeds",
-                    _against(name),
-                    public.get(name, {}),
-                    True,
-                )
-                for name in files
-            ),
-            *(
-                (
-                    f"{_BEST}, printed cells against public seeds",
-                    _against(name),
-                    public.get(name, {}),
-                    False,
-                )
-                for name in LATER[opponent]
-            ),
         ]
+        for name in (*files, *LATER[opponent]):
+            what = f"{_BEST}, printed cells against public seeds"
+            sides.append((what, _against(name), public.get(name, {}), name in files))
         for what, shown, samples, counts in sides:
             for group in groups:
                 found = _difference(cells[OWN], samples, group)
@@ -130,7 +115,7 @@ def _row(
 ) -> dict[str, object]:
     verdict: Verdict = "no data"
     if found is not None:
-        verdict = judged(_interval(found))
+        verdict = judged(Interval(found.estimate, found.low, found.high))
     known = found or Difference(np.nan, np.nan, np.nan, np.nan, 0, 0)
     total = len(paper.tasks()) if group == paper.TOTAL else _sizes().get(group, 0)
     partly = 0 < known.tasks < total
@@ -150,10 +135,6 @@ def _row(
         "p": known.p,
         "verdict": verdict,
     }
-
-
-def _interval(found: Difference) -> Interval:
-    return Interval(found.estimate, found.low, found.high)
 
 
 def _sizes() -> dict[str, int]:

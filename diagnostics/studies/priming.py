@@ -7,15 +7,12 @@ The contrasts were written down before their runs, after pilots with other seeds
 
 from __future__ import annotations
 
-from diagnostics.studies import per_run
-from diagnostics.studies.claims import Claim, each
+from diagnostics.studies.claims import Claim, late_returns
 from diagnostics.studies.study import Study
 
 DOSES = (0, 3_000, 10_000, 30_000, 100_000)
 """Priming updates of the study, on 200 transitions."""
 HIGHEST = DOSES[-1]
-
-_RETURN = "return, last fifth of training"
 
 
 def _primed(pairs: str) -> str:
@@ -28,45 +25,21 @@ _CLAIMS = (
     Claim(
         "priming harms SAC without LayerNorm",
         "10,000 updates and more on the first 200 transitions lower what plain SAC returns later.",
-        each(
-            _RETURN,
-            per_run.late_return,
-            ", ".join(f"plain-sac > plain-sac@{dose}" for dose in DOSES[2:]),
-            ratio=False,
-        )
-        + each(
-            _RETURN, per_run.late_return, "plain-sac > plain-sac@3000", ratio=False, counts=False
-        ),
+        late_returns(", ".join(f"plain-sac > plain-sac@{dose}" for dose in DOSES[2:]))
+        + late_returns("plain-sac > plain-sac@3000", counts=False),
     ),
     Claim(
         "LayerNorm protects",
         "Primed alike, SAC with LayerNorm critics returns more than SAC without.",
-        each(_RETURN, per_run.late_return, _primed("norm-sac > plain-sac"), ratio=False)
-        + each(
-            _RETURN,
-            per_run.late_return,
-            f"norm-sac > plain-sac, norm-sac > norm-sac@{HIGHEST}",
-            ratio=False,
-            counts=False,
-        ),
+        late_returns(_primed("norm-sac > plain-sac"))
+        + late_returns(f"norm-sac > plain-sac, norm-sac > norm-sac@{HIGHEST}", counts=False),
     ),
     *(
         Claim(
             f"{name} primed SAC",
             f"Primed alike, SAC without LayerNorm returns more with {how} than without.",
-            each(
-                _RETURN,
-                per_run.late_return,
-                _primed(f"plain-sac-{cure} > plain-sac"),
-                ratio=False,
-            )
-            + each(
-                _RETURN,
-                per_run.late_return,
-                _primed(f"norm-sac-{cure} > norm-sac"),
-                ratio=False,
-                counts=False,
-            ),
+            late_returns(_primed(f"plain-sac-{cure} > plain-sac"))
+            + late_returns(_primed(f"norm-sac-{cure} > norm-sac"), counts=False),
         )
         for name, cure, how in (
             ("resets cure", "reset", "resets"),

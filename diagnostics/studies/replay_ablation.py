@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from diagnostics.studies import per_run
-from diagnostics.studies.claims import Claim, each
+from diagnostics.studies.claims import Claim, late_returns
 from diagnostics.studies.shared.draws import observed
 from diagnostics.studies.shared.losses import loss_heatmaps
 from diagnostics.studies.shared.returns import returns, scores
@@ -20,12 +19,9 @@ STUDY = Study(
         Claim(
             "returns of FoG's ablations",
             "FoG is ahead of uniform replay, PER and CUER, and of both fixed sizes.",
-            each(
-                "return, last fifth of training",
-                per_run.late_return,
+            late_returns(
                 "fog > fog-uniform, fog > fog-per, fog > fog-cuer, fog > fog-fixed2, "
-                "fog > fog-fixed4",
-                ratio=False,
+                "fog > fog-fixed4"
             ),
         ),
     ),

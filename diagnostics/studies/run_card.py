@@ -38,11 +38,7 @@ _FACTS = (
 
 
 def pick(page: Page, run: str | None) -> Page:
-    """The page with one run only: the one named, else the first that recorded most tables.
-
-    Raises:
-        AnalysisError: no such run.
-    """
+    """The page with one run only: the one named, else the first that recorded most tables."""
     names = page.runs.identity["run"]
     if run is not None:
         chosen = [name for name in names if name == run or name.rstrip("/").endswith(run)]

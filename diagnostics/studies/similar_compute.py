@@ -122,11 +122,7 @@ def opponents(page: Page) -> pd.DataFrame:
 
 
 def ne_compare(page: Page) -> Plot:
-    """Returns of Neuroplastic Expansion, small and large, beside the FoG that is set against it.
-
-    Raises:
-        MissingDataError: NE has not been trained.
-    """
+    """Returns of Neuroplastic Expansion, small and large, beside the FoG that is set against it."""
     names = COMPARISONS["ne_compare"]
     chosen = page.runs.select(variant=names)
     if not {"ne", "ne-large"} & set(chosen.identity["variant"]):

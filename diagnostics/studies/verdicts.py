@@ -162,11 +162,7 @@ class Sample(NamedTuple):
 
 
 def samples_of(runs: Runs, claim: Claim) -> list[Sample]:
-    """The numbers of a claim's contrasts, wherever each variant has two seeds.
-
-    Raises:
-        AnalysisError: as `judge`.
-    """
+    """The numbers of a claim's contrasts, wherever each variant has two seeds."""
     groups = _groups(runs, variants_of([claim]))
     finished = runs.runs[runs.runs["status"] == "finished"].set_index("run")["seed"]
     found = []

@@ -76,14 +76,9 @@ def expected_counts(
 ) -> FloatArray:
     """E[n_i] / beta of transitions i = 1 .. n after n additions, drawing after each.
 
-    Args:
-        n: Transitions added.
-        epsilon: Decay per step; None is uniform replay.
-        tau: Floor of the weight.
-        capacity: Size of the buffer; None keeps everything.
-
-    Returns:
-        Array of length n whose entry i - 1 belongs to transition i. Its sum is n.
+    The entry i - 1 belongs to transition i; their sum is n. `epsilon` is the decay per step, None
+    for uniform replay; `tau` the floor of the weight; `capacity` that of the buffer, None keeps
+    everything.
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n}")

@@ -25,21 +25,14 @@ def simulate_counts(
 ) -> NDArray[np.int64]:
     """How often each of n transitions is drawn when `draws` are drawn after every addition.
 
-    Divide by `draws` to compare with `diagnostics.theory.expected_counts`.
+    Divide by `draws` (beta in the paper: replay ratio x batch size) to compare with
+    `diagnostics.theory.expected_counts`. A capacity of None keeps everything; `epsilon` and `tau`
+    are those of `decay`.
 
     `per` needs TD errors, and without a network there are none. It is given errors that shrink with
     practice: a transition drawn m times has |TD error| 1 / sqrt(1 + m). All draws of an addition
     are one batch, which is also what `cuer` owes a transition: replay ratio 1, where its two
     readings agree.
-
-    Args:
-        sampler: One of `fog.replay.SAMPLERS`.
-        n: Transitions added.
-        draws: Draws per addition (beta in the paper: replay ratio x batch size).
-        capacity: Size of the buffer; None keeps everything.
-        epsilon: Decay per step (`decay`).
-        tau: Floor of the weight (`decay`).
-        seed: Seed of the replay's random stream.
     """
     kept = n if capacity is None else min(n, capacity)
     chosen = make_sampler(

@@ -32,15 +32,10 @@ def build_agent(
     device: torch.device | str = "cpu",
     compiled: bool | None = None,
 ) -> Agent:
-    """A newborn agent.
+    """A newborn agent; the config's seed decides the initial weights and the noise.
 
-    Args:
-        config: the run; its seed decides the initial weights and the noise.
-        obs_dim: size of an observation.
-        act_dim: size of an action.
-        device: where the networks live.
-        compiled: whether to compile the update; None compiles only if the config says "on",
-            since "auto" is for the caller, who knows how long the run is, to decide.
+    `compiled` says whether to compile the update. None compiles only if the config says "on":
+    "auto" is for the caller to decide, who knows how long the run is.
     """
     if compiled is None:
         compiled = config.runtime.compile == "on"
@@ -98,13 +93,8 @@ class Agent:
     ) -> NDArray[np.float32]:
         """Actions in [-1, 1] for one observation (obs_dim,) or several (n, obs_dim).
 
-        Args:
-            obs: observations.
-            deterministic: act as in evaluation, or explore; by default explore if `rng` is given.
-            rng: source of the sampling noise.
-
-        Raises:
-            ValueError: `deterministic=False` without `rng`, or an observation of another size.
+        `rng` is the source of the sampling noise. By default the agent explores if it is given, and
+        acts as in evaluation otherwise.
         """
         array = np.asarray(obs, dtype=np.float32)
         if array.ndim not in (1, 2) or array.shape[-1] != self.spec.obs_dim:
@@ -133,12 +123,8 @@ class Agent:
     def update(self, batches: Batch) -> UpdateStats:
         """One update per batch; k batches in one call are exactly k calls with one each.
 
-        Args:
-            batches: tensors with leading shape (k, B).
-
-        Raises:
-            ValueError: an expansion falls due before the last of the batches; call `expand` first
-                or pass at most `updates_until_change()` batches.
+        The tensors of `batches` have leading shape (k, B). At most `updates_until_change()` batches
+        may be given: an expansion that falls due before the last of them comes first.
         """
         count, batch_size = batches.reward.shape
         room = self.updates_until_change()
@@ -173,9 +159,6 @@ class Agent:
 
         Old parameters stay bit for bit. All critic-side optimisers start anew at the decayed
         learning rate; actor and temperature keep theirs.
-
-        Raises:
-            ValueError: the critics are at their maximal depth.
         """
         if self.depth >= self.spec.maximal_depth:
             raise ValueError(f"critics are at their maximal depth {self.spec.maximal_depth}")
@@ -219,9 +202,6 @@ class Agent:
         """Restore exactly what `state_dict` and `counters` returned, depth included.
 
         Only the noise of an agent from another kind of device, CPU or CUDA, is drawn anew.
-
-        Raises:
-            UserError: the tensors belong to an agent of another size.
         """
         parameters = {name: tensor for name, tensor in tensors.items() if name != _NOISE}
         check_fits(parameters, self.spec)

@@ -24,14 +24,9 @@ from fog.system.code_cache import cache_folder, distrust, seal
 def compiled(function: Any, arguments: tuple[Any, ...], options: dict[str, Any], key: str) -> Any:
     """`function` compiled for arguments like these, from the cache if it is there.
 
-    The result does not check its arguments, but for sizes and strides of tensors: call it with none
-    that differ otherwise.
-
-    Args:
-        function: what to compile, whole; it must belong to this package.
-        arguments: examples; they are not touched.
-        options: of `torch.compile`.
-        key: everything about arguments and options that the compiled code depends on.
+    `function` must belong to this package; `key` says everything about arguments and options that
+    the compiled code depends on. The result does not check its arguments, but for sizes and strides
+    of tensors: call it with none that differ otherwise.
     """
     path = cache_folder() / f"update-{_digest(key)}"
     made = _load(path)

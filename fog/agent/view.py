@@ -8,8 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from fog.agent.backend import Backend
+from fog.algorithms.birth import temperature
 from fog.events import Loss
-from fog.networks import LayerTap, Params, Tap, depth_of
+from fog.networks import LayerTap, Look, Params, Tap, depth_of
 from fog.replay.batch import Batch
 
 
@@ -48,19 +49,14 @@ class Networks:
     @property
     def temperature(self) -> Tensor:
         """Entropy temperature alpha."""
-        logarithm: Tensor = self._state().temperature["log"]
-        return logarithm.detach().exp()
+        return temperature(self._state())
 
     def parameters(self, network: str) -> Params:
         """The tree of a network of `names`, or of a critic's target."""
         return self._backend.family.parameters(self._state(), network)
 
     def critic(self, which: str = "online") -> Params:
-        """The tree of the twins that `critics` names, or of their targets: "online_target".
-
-        Raises:
-            ValueError: this agent has no such critics.
-        """
+        """The tree of the twins that `critics` names, or of their targets: "online_target"."""
         name = which.removesuffix("_target")
         if name not in self.critics:
             raise ValueError(f"this agent has no {name} critics, only {', '.join(self.critics)}")
@@ -76,14 +72,11 @@ class Networks:
 
     def q_values(self, obs: Tensor, action: Tensor, which: str = "online") -> Tensor:
         """Twin values, (2, B); of a quantile critic the means."""
-        return self.evaluate(which, self.critic(which), obs, action)
+        return self.evaluate(Look(which, self.critic(which)), obs, action)
 
-    def evaluate(
-        self, network: str, params: Params, obs: Tensor, action: Tensor, tap: Tap | None = None
-    ) -> Tensor:
-        """Values (members, B) of a critic, or of V, if it had these parameters."""
-        state = self._state()
-        return self._backend.family.evaluate(network, params, state, obs, action, self.hyper, tap)
+    def evaluate(self, look: Look, obs: Tensor, action: Tensor) -> Tensor:
+        """Values (members, B) of a critic, or of V, if it had the parameters of `look`."""
+        return self._backend.family.evaluate(look, self._state(), obs, action, self.hyper)
 
     def q_layers(
         self,
@@ -92,9 +85,14 @@ class Networks:
         which: str = "online",
         perturbation: Mapping[str, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Twin values and every hidden output, see `fog.networks.critic_layers`."""
+        """Twin values and every hidden output (2, B, width) in order of depth.
+
+        Names: "stem", "block<i>.inner" (both after the activation), "block<i>.outer" (LayerNorm
+        output before the residual sum) and "features" (the penultimate representation).
+        """
         recorder = LayerTap(perturbation)
-        values = self.evaluate(which, self.critic(which), obs, action, recorder)
+        look = Look(which, self.critic(which), tap=recorder)
+        values = self.evaluate(look, obs, action)
         return values, recorder.layers
 
     def features(self, obs: Tensor, action: Tensor, which: str = "online") -> Tensor:
@@ -103,7 +101,7 @@ class Networks:
 
     def value(self, obs: Tensor) -> Tensor:
         """V(s), (B,)."""
-        return self.evaluate("value", self.value_net(), obs, obs[:, :0])[0]
+        return self.evaluate(Look("value", self.value_net()), obs, obs[:, :0])[0]
 
     def policy(self, obs: Tensor, tap: Tap | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation before squashing, each (B, act_dim)."""
@@ -112,7 +110,7 @@ class Networks:
     def policy_layers(
         self, obs: Tensor, perturbation: Mapping[str, Tensor] | None = None
     ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
-        """The policy's Gaussian and every hidden output, see `fog.networks.actor_layers`."""
+        """The policy's Gaussian and the outputs of "hidden0" and "hidden1"."""
         recorder = LayerTap(perturbation)
         return self.policy(obs, recorder), recorder.layers
 

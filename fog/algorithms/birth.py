@@ -1,4 +1,4 @@
-"""What the opponents share: how a state is put together at birth, and where its networks lie."""
+"""What algorithms share: how a state is put together at birth, and where its networks lie."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from fog.algorithms.growth import on_device
 from fog.algorithms.optimiser import init_optimiser
 from fog.networks import Params
+from fog.settings.config import AgentConfig
+
+
+def on_device(params: Params, device: torch.device) -> Params:
+    """The same tree on a device."""
+    return {name: tensor.to(device) for name, tensor in params.items()}
+
+
+def learning_rates(config: AgentConfig) -> dict[str, float]:
+    """Those at birth, by tree, of what every algorithm with an entropy temperature trains."""
+    rates = {"actor": config.actor_lr, "critic": config.critic_lr}
+    return rates | {"temperature": config.temperature_lr}
 
 
 def born(
@@ -28,3 +40,9 @@ def parameters(state: Any, network: str) -> Params:
     if network == "actor":
         return dict(state.actor)
     return dict(state.target if network == "online_target" else state.critic)
+
+
+def temperature(state: Any) -> Tensor:
+    """The entropy temperature alpha."""
+    logarithm: Tensor = state.temperature["log"]
+    return logarithm.detach().exp()

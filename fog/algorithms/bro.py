@@ -20,14 +20,22 @@ import torch
 from torch import Tensor
 
 from fog.algorithms import losses
-from fog.algorithms.birth import born
+from fog.algorithms.birth import born, learning_rates, temperature
 from fog.algorithms.birth import parameters as parameters
 from fog.algorithms.gradient import gradient
 from fog.algorithms.hyperparameters import Hyperparameters, precision
 from fog.algorithms.optimiser import Optimiser, adamw_, polyak_
 from fog.algorithms.sac import observe_ as observe_
 from fog.events import Loss
-from fog.networks import GaussianAction, Params, Tap, critic_forward, init_scaled, sample_action
+from fog.networks import (
+    GaussianAction,
+    Look,
+    Params,
+    Tap,
+    critic_forward,
+    init_scaled,
+    sample_action,
+)
 from fog.networks import init_critic as init_critic
 from fog.records.sizes import NetworkSpec
 from fog.replay.batch import Batch
@@ -81,18 +89,10 @@ class State(NamedTuple):
 def update_(
     state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
 ) -> tuple[Tensor, Tensor]:
-    """One update, written into the tensors of `state`.
+    """One update, written into the tensors of `state`; arguments and results as of `sac.update_`.
 
-    Args:
-        state: the agent; its tensors are overwritten.
-        batch: B transitions.
-        noise: (3, B, act_dim) standard normals, for the next action, the policy's action and the
-            optimistic actor's. With two, both actors share the second.
-        bc_active: of no meaning here; OBAC waits for it.
-        hyper: the constants.
-
-    Returns:
-        The metrics vector in the order of `METRICS`, and |TD error| (B,) of the means.
+    Noise is (3, B, act_dim), for the next action, the policy's action and the optimistic actor's;
+    with two, both actors share the second. TD errors are those of the means.
     """
     with torch.no_grad(), precision(hyper, noise):
         alpha = temperature(state)
@@ -205,11 +205,6 @@ def shift_of(explorer: Params, obs: Tensor, mean: Tensor, hyper: Hyperparameters
     return shift.reshape(mean.shape)
 
 
-def temperature(state: State) -> Tensor:
-    """The entropy temperature alpha."""
-    return state.temperature["log"].exp()
-
-
 def optimism(state: State) -> Tensor:
     """The dual variable b: how much of the twins' disagreement the optimistic actor hopes for."""
     return bounded(state.optimism["free"])
@@ -238,15 +233,8 @@ def newborn(
         "optimism": {"free": _free(OPTIMISM)},
         "regulariser": {"free": _free(REGULARISER)},
     }
-    rates = {
-        "actor": config.actor_lr,
-        "critic": config.critic_lr,
-        "explorer": config.actor_lr,
-        "temperature": config.temperature_lr,
-        "optimism": DUAL_LR,
-        "regulariser": DUAL_LR,
-    }
-    return State(**born(trees, rates, device))
+    own = {"explorer": config.actor_lr, "optimism": DUAL_LR, "regulariser": DUAL_LR}
+    return State(**born(trees, learning_rates(config) | own, device))
 
 
 def _free(value: float) -> Tensor:
@@ -268,16 +256,10 @@ def decide(state: State, obs: Tensor, noise: Tensor | None, hyper: Hyperparamete
 
 
 def evaluate(
-    network: str,
-    params: Params,
-    state: State,
-    obs: Tensor,
-    action: Tensor,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, obs: Tensor, action: Tensor, hyper: Hyperparameters
 ) -> Tensor:
     """Q(s, a), the mean of the quantiles, of critics with these parameters, (2, B)."""
-    return quantiles(params, obs, action, hyper, tap).mean(dim=-1)
+    return quantiles(look.params, obs, action, hyper, look.tap).mean(dim=-1)
 
 
 def policy(
@@ -301,18 +283,11 @@ def transition_losses(
 
 
 def network_loss(
-    network: str,
-    params: Params,
-    target: Tensor | None,
-    state: State,
-    batch: Batch,
-    noise: Tensor,
-    bc_active: bool,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, batch: Batch, noise: Tensor, bc_active: bool, hyper: Hyperparameters
 ) -> Tensor:
     """The training loss of one network per transition (B,); see `sac.network_loss`."""
-    if target is None:
-        drawn = act(params, batch.obs, noise, hyper, tap)
+    if look.target is None:
+        drawn = act(look.params, batch.obs, noise, hyper, look.tap)
         return actor_loss(drawn, state, batch, temperature(state), hyper)
-    return losses.quantile_loss(quantiles(params, batch.obs, batch.action, hyper, tap), target)
+    values = quantiles(look.params, batch.obs, batch.action, hyper, look.tap)
+    return losses.quantile_loss(values, look.target)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fog.algorithms import bro, ne, obac, sac, simba
 from fog.events import Loss
-from fog.networks import Params, Tap
+from fog.networks import Look, Params, Tap
 from fog.records.sizes import NetworkSpec, Shapes
 from fog.replay.batch import Batch
 from fog.settings.config import AgentConfig
@@ -80,17 +80,8 @@ class Family(Protocol):
     def parameters(self, state: Any, network: str) -> Params:
         """The tree of one network, or of its target: "online_target"."""
 
-    def evaluate(
-        self,
-        network: str,
-        params: Params,
-        state: Any,
-        obs: Tensor,
-        action: Tensor,
-        hyper: Any,
-        tap: Tap | None = None,
-    ) -> Tensor:
-        """Values (members, B) of a critic, or of V, if it had these parameters."""
+    def evaluate(self, look: Look, state: Any, obs: Tensor, action: Tensor, hyper: Any) -> Tensor:
+        """Values (members, B) of a critic, or of V, if it had the parameters of `look`."""
 
     def policy(
         self, state: Any, obs: Tensor, hyper: Any, tap: Tap | None = None
@@ -103,16 +94,7 @@ class Family(Protocol):
         """Training losses of single transitions."""
 
     def network_loss(
-        self,
-        network: str,
-        params: Params,
-        target: Tensor | None,
-        state: Any,
-        batch: Batch,
-        noise: Tensor,
-        bc_active: bool,
-        hyper: Any,
-        tap: Tap | None = None,
+        self, look: Look, state: Any, batch: Batch, noise: Tensor, bc_active: bool, hyper: Any
     ) -> Tensor:
         """Training loss of one network as a function of its parameters."""
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
+from fog.algorithms.birth import born, learning_rates, on_device
 from fog.algorithms.optimiser import init_optimiser
 from fog.algorithms.state import AnyState, State
 from fog.networks import Params, depth_of, init_actor, init_critic
@@ -66,26 +67,16 @@ def newborn(
     OBAC's offline twins start as copies of the online twins.
     """
     depth = spec.initial_depth
-    actor = init_actor(rng, spec.actor())
-    critic = init_critic(rng, spec.critic(depth, ensemble=2))
+    trees = {
+        "actor": init_actor(rng, spec.actor()),
+        "critic": init_critic(rng, spec.critic(depth, ensemble=2)),
+        "value": init_critic(rng, spec.value(depth)),
+        "temperature": {"log": torch.tensor(math.log(config.initial_temperature))},
+    }
     if spec.offline:
-        critic = {name: torch.cat([twins, twins]) for name, twins in critic.items()}
-    value = init_critic(rng, spec.value(depth))
-    temperature = {"log": torch.tensor(math.log(config.initial_temperature))}
-    actor, critic, value, temperature = (
-        on_device(tree, device) for tree in (actor, critic, value, temperature)
-    )
-    return State(
-        actor=actor,
-        critic=critic,
-        target={name: tensor.clone() for name, tensor in critic.items()},
-        value=value,
-        temperature=temperature,
-        actor_optimiser=init_optimiser(actor, config.actor_lr, device),
-        critic_optimiser=init_optimiser(critic, config.critic_lr, device),
-        value_optimiser=init_optimiser(value, config.critic_lr, device),
-        temperature_optimiser=init_optimiser(temperature, config.temperature_lr, device),
-    )
+        twins = trees["critic"].items()
+        trees["critic"] = {name: torch.cat([tensor, tensor]) for name, tensor in twins}
+    return State(**born(trees, learning_rates(config) | {"value": config.critic_lr}, device))
 
 
 def expanded(
@@ -137,8 +128,3 @@ def _joined(tree: Params, fresh: Params, spec: NetworkSpec) -> Params:
     index = 2 * (depth_of(tree) - spec.initial_depth)
     frozen = frozen_head(head_of(tree), index) | frozen_head(copies[1], index + 1)
     return tree | copies[0] | frozen
-
-
-def on_device(params: Params, device: torch.device) -> Params:
-    """The same tree on a device."""
-    return {name: tensor.to(device) for name, tensor in params.items()}

@@ -80,9 +80,7 @@ def cloning_density(
 def cloning_gate(policy_value: Tensor, offline_value: Tensor) -> Tensor:
     """One boolean for the whole batch: the offline value beats the policy's, strictly.
 
-    Args:
-        policy_value: combined online Q(s, a_pi), (B,).
-        offline_value: min_j Qb_j(s, a) of the dataset action, (B,).
+    The policy's is the combined online Q(s, a_pi), the offline one min_j Qb_j(s, a), (B,) each.
     """
     return policy_value.mean() < offline_value.mean()
 
@@ -105,13 +103,10 @@ def entropy_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float
 def quantile_loss(values: Tensor, target: Tensor) -> Tensor:
     """Loss of twin critics per transition, (B,): quantile regression with a Huber loss.
 
-    Quantile i of a critic is set against every quantile j of the target: with d = y_j - z_i the
-    loss is |tau_i - 1(d < 0)| Huber(d), added up over i and averaged over j. It is thus about N
-    times the loss of one quantile, and BRO's learning rates belong to this scale.
-
-    Args:
-        values: (2, B, N), z of both critics.
-        target: (B, N), y.
+    Values z are (2, B, N), targets y (B, N). Quantile i of a critic is set against every quantile j
+    of the target: with d = y_j - z_i the loss is |tau_i - 1(d < 0)| Huber(d), added up over i and
+    averaged over j. It is thus about N times the loss of one quantile, and BRO's learning rates
+    belong to this scale.
     """
     count = values.shape[-1]
     taus = (torch.arange(count, device=values.device, dtype=values.dtype) + 0.5) / count

@@ -22,15 +22,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fog.algorithms import losses
+from fog.algorithms.birth import born
 from fog.algorithms.birth import parameters as parameters
 from fog.algorithms.gradient import gradient
-from fog.algorithms.growth import on_device
 from fog.algorithms.hyperparameters import Hyperparameters, precision
-from fog.algorithms.optimiser import Optimiser, init_optimiser, polyak_
+from fog.algorithms.optimiser import Optimiser, polyak_
 from fog.algorithms.sac import observe_ as observe_
 from fog.algorithms.topology import learn_, mask_, masked_share
 from fog.events import Loss
-from fog.networks import Params, Tap
+from fog.networks import Look, Params, Tap
 from fog.networks.layers import tapped
 from fog.records.sizes import NetworkSpec, Shapes
 from fog.records.sparsity import kept, sparse_layers
@@ -75,17 +75,9 @@ class State(NamedTuple):
 def update_(
     state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
 ) -> tuple[Tensor, Tensor]:
-    """One update, written into the tensors of `state`.
+    """One update, written into the tensors of `state`; arguments and results as of `sac.update_`.
 
-    Args:
-        state: the agent; its tensors are overwritten.
-        batch: B transitions.
-        noise: (1, B, act_dim) standard normals that smooth the target action.
-        bc_active: of no meaning here; OBAC waits for it.
-        hyper: the constants.
-
-    Returns:
-        The metrics vector in the order of `METRICS`, and |TD error| (B,), the larger of the twins'.
+    Noise is (1, B, act_dim) and smooths the target action.
     """
     with torch.no_grad(), precision(hyper, noise):
         clock, rows = state.clock, len(batch.reward)
@@ -200,21 +192,15 @@ def newborn(
     rng: np.random.Generator, spec: NetworkSpec, config: AgentConfig, device: torch.device
 ) -> State:
     """Fresh networks, masks and optimisers."""
-    actor = on_device(init_critic(rng, spec.actor()), device)
-    critic = on_device(init_critic(rng, spec.critic(0)), device)
-    names = ("updates", "critic_calls", "critic_ended", "actor_calls", "actor_ended")
-    clock = {name: torch.zeros((), device=device) for name in names}
-    return State(
-        actor=actor,
-        critic=critic,
-        target={name: tensor.clone() for name, tensor in critic.items()},
-        actor_target={name: tensor.clone() for name, tensor in actor.items()},
-        actor_mask={name: (actor[name] != 0).float() for name in sparse_layers(spec.actor())},
-        critic_mask={name: (critic[name] != 0).float() for name in sparse_layers(spec.critic(0))},
-        clock=clock | {"active": torch.ones((), device=device)},
-        actor_optimiser=init_optimiser(actor, config.actor_lr, device),
-        critic_optimiser=init_optimiser(critic, config.critic_lr, device),
-    )
+    trees = {"actor": init_critic(rng, spec.actor()), "critic": init_critic(rng, spec.critic(0))}
+    for name in ("actor", "critic"):
+        tree = trees[name]
+        layers = sparse_layers({key: tuple(tensor.shape) for key, tensor in tree.items()})
+        trees[f"{name}_mask"] = {layer: (tree[layer] != 0).float() for layer in layers}
+    trees["actor_target"] = {name: tensor.clone() for name, tensor in trees["actor"].items()}
+    counters = ("updates", "critic_calls", "critic_ended", "actor_calls", "actor_ended")
+    trees["clock"] = {name: torch.zeros(()) for name in counters} | {"active": torch.ones(())}
+    return State(**born(trees, {"actor": config.actor_lr, "critic": config.critic_lr}, device))
 
 
 # What acting and probes need of an algorithm, see `fog.algorithms.families`
@@ -227,16 +213,10 @@ def decide(state: State, obs: Tensor, noise: Tensor | None, hyper: Hyperparamete
 
 
 def evaluate(
-    network: str,
-    params: Params,
-    state: State,
-    obs: Tensor,
-    action: Tensor,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, obs: Tensor, action: Tensor, hyper: Hyperparameters
 ) -> Tensor:
     """Q(s, a) of critics with these parameters, (2, B)."""
-    return q_values(params, obs, action, tap)
+    return q_values(look.params, obs, action, look.tap)
 
 
 def policy(
@@ -259,17 +239,10 @@ def transition_losses(
 
 
 def network_loss(
-    network: str,
-    params: Params,
-    target: Tensor | None,
-    state: State,
-    batch: Batch,
-    noise: Tensor,
-    bc_active: bool,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, batch: Batch, noise: Tensor, bc_active: bool, hyper: Hyperparameters
 ) -> Tensor:
     """The training loss of one network per transition (B,); see `sac.network_loss`."""
-    if target is None:
-        return actor_loss(params, state, batch, tap)
-    return losses.critic_loss(q_values(params, batch.obs, batch.action, tap), target)
+    if look.target is None:
+        return actor_loss(look.params, state, batch, look.tap)
+    values = q_values(look.params, batch.obs, batch.action, look.tap)
+    return losses.critic_loss(values, look.target)

@@ -26,7 +26,7 @@ from fog.algorithms.sac import observe_ as observe_
 from fog.algorithms.sac import policy as policy
 from fog.algorithms.state import State
 from fog.events import Loss
-from fog.networks import GaussianAction, Params, Tap, critic_forward, members
+from fog.networks import GaussianAction, Look, Params, critic_forward, members
 from fog.replay.batch import Batch
 
 METRICS: tuple[str, ...] = (
@@ -141,26 +141,18 @@ def transition_losses(
 
 
 def network_loss(
-    network: str,
-    params: Params,
-    target: Tensor | None,
-    state: State,
-    batch: Batch,
-    noise: Tensor,
-    bc_active: bool,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, batch: Batch, noise: Tensor, bc_active: bool, hyper: Hyperparameters
 ) -> Tensor:
     """The training loss of one network per transition (B,); see `sac.network_loss`.
 
     Networks are "online", "offline", "value" and "actor"; `bc_active` lets the actor clone.
     """
-    if network == "value" and target is not None:
-        v = critic_forward(params, batch.obs, hyper.activation, tap)[0]
-        return losses.expectile_loss(target - v, hyper.expectile)
-    if target is not None or not bc_active:
-        return sac.network_loss(network, params, target, state, batch, noise, bc_active, hyper, tap)
-    policy = sac.act(params, batch.obs, noise, hyper, tap)
+    if look.network == "value" and look.target is not None:
+        v = critic_forward(look.params, batch.obs, hyper.activation, look.tap)[0]
+        return losses.expectile_loss(look.target - v, hyper.expectile)
+    if look.target is not None or not bc_active:
+        return sac.network_loss(look, state, batch, noise, bc_active, hyper)
+    policy = sac.act(look.params, batch.obs, noise, hyper, look.tap)
     loss, value = sac.actor_loss(policy, state, batch, sac.temperature(state), hyper)
     behaviour = behaviour_value(state.critic, batch, hyper)
     active = torch.tensor(bc_active, device=loss.device)
@@ -183,15 +175,9 @@ def parameters(state: State, network: str) -> Params:
 
 
 def evaluate(
-    network: str,
-    params: Params,
-    state: State,
-    obs: Tensor,
-    action: Tensor,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, obs: Tensor, action: Tensor, hyper: Hyperparameters
 ) -> Tensor:
     """Q(s, a) of critics with these parameters, (E, B), or V(s), (1, B)."""
-    if network == "value":
-        return critic_forward(params, obs, hyper.activation, tap)
-    return sac.q_values(params, obs, action, hyper, tap)
+    if look.network == "value":
+        return critic_forward(look.params, obs, hyper.activation, look.tap)
+    return sac.q_values(look.params, obs, action, hyper, look.tap)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from fog.algorithms import losses
+from fog.algorithms.birth import temperature as temperature
 from fog.algorithms.gradient import gradient
 from fog.algorithms.growth import newborn as newborn
 from fog.algorithms.hyperparameters import Hyperparameters, precision
@@ -19,6 +20,7 @@ from fog.algorithms.state import State
 from fog.events import Loss
 from fog.networks import (
     GaussianAction,
+    Look,
     Params,
     Tap,
     actor_forward,
@@ -130,43 +132,23 @@ def transition_losses(
 
 
 def network_loss(
-    network: str,
-    params: Params,
-    target: Tensor | None,
-    state: State,
-    batch: Batch,
-    noise: Tensor,
-    bc_active: bool,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, batch: Batch, noise: Tensor, bc_active: bool, hyper: Hyperparameters
 ) -> Tensor:
     """The training loss of one network per transition (B,), as a function of its parameters.
 
-    Args:
-        network: "online" (the critics) or "actor".
-        params: the network's parameters, in place of those in `state`.
-        target: what a critic is regressed on, see `transition_losses`; the actor has none.
-        state: the rest of the agent.
-        batch: B transitions; its weights do not count.
-        noise: (B, act_dim), for the actor's own action.
-        bc_active: of no meaning here.
-        hyper: the constants.
-        tap: sees the hidden layers of this network, see `fog.networks.critic_forward`.
+    Networks are "online" (the critics) and "actor", for whose own action the noise (B, act_dim) is.
+    The weights of the batch do not count.
     """
-    if target is None:
-        policy = act(params, batch.obs, noise, hyper, tap)
+    if look.target is None:
+        policy = act(look.params, batch.obs, noise, hyper, look.tap)
         return actor_loss(policy, state, batch, temperature(state), hyper)[0]
-    return losses.critic_loss(q_values(params, batch.obs, batch.action, hyper, tap), target)
+    values = q_values(look.params, batch.obs, batch.action, hyper, look.tap)
+    return losses.critic_loss(values, look.target)
 
 
 def online(critics: Params) -> Params:
     """The online twins of stacked critics, as views."""
     return members(critics, 0, 2)
-
-
-def temperature(state: State) -> Tensor:
-    """The entropy temperature alpha."""
-    return state.temperature["log"].detach().exp()
 
 
 def act(
@@ -207,16 +189,10 @@ def parameters(state: State, network: str) -> Params:
 
 
 def evaluate(
-    network: str,
-    params: Params,
-    state: State,
-    obs: Tensor,
-    action: Tensor,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, obs: Tensor, action: Tensor, hyper: Hyperparameters
 ) -> Tensor:
     """Q(s, a) of critics with these parameters, (E, B)."""
-    return q_values(params, obs, action, hyper, tap)
+    return q_values(look.params, obs, action, hyper, look.tap)
 
 
 def policy(

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fog.algorithms import losses
-from fog.algorithms.birth import born
+from fog.algorithms.birth import born, learning_rates, temperature
 from fog.algorithms.birth import parameters as parameters
 from fog.algorithms.gradient import gradient
 from fog.algorithms.hyperparameters import Hyperparameters, precision
@@ -26,6 +26,7 @@ from fog.algorithms.optimiser import Optimiser, adamw_, polyak_
 from fog.events import Loss
 from fog.networks import (
     GaussianAction,
+    Look,
     Params,
     Tap,
     init_pre_norm,
@@ -70,17 +71,9 @@ class State(NamedTuple):
 def update_(
     state: State, batch: Batch, noise: Tensor, bc_active: Tensor, hyper: Hyperparameters
 ) -> tuple[Tensor, Tensor]:
-    """One update, written into the tensors of `state`.
+    """One update, written into the tensors of `state`; arguments and results as of `sac.update_`.
 
-    Args:
-        state: the agent; its tensors are overwritten, but for the normaliser.
-        batch: B transitions, observations as the environment gave them.
-        noise: (2, B, act_dim) standard normals, for the next action and for the policy's action.
-        bc_active: of no meaning here; OBAC waits for it.
-        hyper: the constants.
-
-    Returns:
-        The metrics vector in the order of `METRICS`, and |TD error| (B,), the larger of the twins'.
+    Observations come as the environment gave them. The normaliser is not written to.
     """
     with torch.no_grad(), precision(hyper, noise):
         batch = normalised(state, batch)
@@ -133,11 +126,6 @@ def actor_loss(policy: GaussianAction, state: State, batch: Batch, alpha: Tensor
     """Alpha log pi(a | s) - min Q(s, a) of the policy's own actions in a normalised batch, (B,)."""
     value = q_values(state.critic, batch.obs, policy.action).amin(dim=0)
     return losses.actor_loss(policy.log_prob, value, alpha)
-
-
-def temperature(state: State) -> Tensor:
-    """The entropy temperature alpha."""
-    return state.temperature["log"].exp()
 
 
 def q_values(critics: Params, obs: Tensor, action: Tensor, tap: Tap | None = None) -> Tensor:
@@ -197,12 +185,7 @@ def newborn(
             "count": torch.tensor(FIRST_COUNT),
         },
     }
-    rates = {
-        "actor": config.actor_lr,
-        "critic": config.critic_lr,
-        "temperature": config.temperature_lr,
-    }
-    return State(**born(trees, rates, device))
+    return State(**born(trees, learning_rates(config), device))
 
 
 def init_critic(rng: np.random.Generator, shapes: Shapes) -> Params:
@@ -220,16 +203,10 @@ def decide(state: State, obs: Tensor, noise: Tensor | None, hyper: Hyperparamete
 
 
 def evaluate(
-    network: str,
-    params: Params,
-    state: State,
-    obs: Tensor,
-    action: Tensor,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, obs: Tensor, action: Tensor, hyper: Hyperparameters
 ) -> Tensor:
     """Q(s, a) of critics with these parameters, (1, B) or (2, B)."""
-    return q_values(params, normalise(state, obs), action, tap)
+    return q_values(look.params, normalise(state, obs), action, look.tap)
 
 
 def policy(
@@ -252,19 +229,12 @@ def transition_losses(
 
 
 def network_loss(
-    network: str,
-    params: Params,
-    target: Tensor | None,
-    state: State,
-    batch: Batch,
-    noise: Tensor,
-    bc_active: bool,
-    hyper: Hyperparameters,
-    tap: Tap | None = None,
+    look: Look, state: State, batch: Batch, noise: Tensor, bc_active: bool, hyper: Hyperparameters
 ) -> Tensor:
     """The training loss of one network per transition (B,); see `sac.network_loss`."""
     batch = normalised(state, batch)
-    if target is None:
-        drawn = act(params, batch.obs, noise, hyper, tap)
+    if look.target is None:
+        drawn = act(look.params, batch.obs, noise, hyper, look.tap)
         return actor_loss(drawn, state, batch, temperature(state))
-    return losses.critic_loss(q_values(params, batch.obs, batch.action, tap), target)
+    values = q_values(look.params, batch.obs, batch.action, look.tap)
+    return losses.critic_loss(values, look.target)

@@ -23,19 +23,12 @@ AnyState = TypeVar("AnyState", bound=Any)
 
 
 class State(NamedTuple):
-    """Parameters and optimisers of an agent.
+    """Parameters and optimisers of SAC and OBAC.
 
-    Attributes:
-        actor: the policy's tree.
-        critic: stacked critics: members 0 and 1 are the online twins; for OBAC members 2 and 3 are
-            the offline twins.
-        target: their target networks, stacked alike.
-        value: OBAC's V, an ensemble of one; empty for SAC.
-        temperature: one entry, "log": the logarithm of alpha.
-        actor_optimiser: Adam.
-        critic_optimiser: AdamW of all stacked critics (elementwise, so stacking changes nothing).
-        value_optimiser: AdamW of V.
-        temperature_optimiser: Adam.
+    Critics are stacked: members 0 and 1 are the online twins, for OBAC 2 and 3 the offline twins;
+    their targets are stacked alike. One AdamW moves them all, elementwise, so stacking changes
+    nothing. `value` is OBAC's V, an ensemble of one, empty for SAC; `temperature` has one entry,
+    "log": the logarithm of alpha.
     """
 
     actor: Params
@@ -80,11 +73,7 @@ def unflatten(tensors: Mapping[str, Tensor], kind: Any = State) -> Any:
 
 
 def check_fits(tensors: Mapping[str, Tensor], spec: NetworkSpec) -> None:
-    """Refuse tensors that are not the state of an agent of this spec.
-
-    Raises:
-        UserError: naming the first tensor that is missing, unknown or of another shape.
-    """
+    """Refuse tensors that are not the state of an agent of this spec; the error names the first."""
     prefix = f"critic{_SEPARATOR}"
     critic = {
         name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)

@@ -43,7 +43,10 @@ TASK_SECONDS = 6.0
 
 _NEAR = 1.15
 """An update within this factor in FLOPs of a measured one is not measured."""
-_CODE = ("*.py", "agents/*.py", "cost/*.py", "envs/*.py", "networks/*.py", "replay/*.py")
+_CODE = (
+    *("*.py", "agent/*.py", "algorithms/*.py", "cost/*.py", "envs/*.py", "fast/**/*.py"),
+    *("fast/**/*.cpp", "networks/*.py", "replay/*.py"),
+)
 """Files of the package whose change makes old measurements void."""
 
 
@@ -124,11 +127,7 @@ def extremes(configs: Iterable[Config]) -> dict[str, tuple[Point, Point]]:
 
 
 def calibrate(calibration: Calibration, configs: Sequence[Config], say: Say) -> float:
-    """Measure what is missing for these runs, in place; the seconds it took, 0 if nothing was.
-
-    Raises:
-        UserError: the measuring process failed.
-    """
+    """Measure what is missing for these runs, in place; the seconds it took, 0 if nothing was."""
     began = time.perf_counter()
     busy = False
     for suite, names in _missing_tasks(calibration, configs).items():

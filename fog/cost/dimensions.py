@@ -26,11 +26,7 @@ def table() -> dict[str, tuple[int, int]]:
 
 
 def dimensions(task: str) -> tuple[int, int]:
-    """(obs_dim, act_dim) of a task: from the table, else from the environment.
-
-    Raises:
-        UserError: the task is not in the table and cannot be made here.
-    """
+    """(obs_dim, act_dim) of a task: from the table, else from the environment."""
     if task in table():
         return table()[task]
     try:

@@ -76,17 +76,11 @@ class Estimate:
 def estimate(
     configs: Sequence[Config], jobs: int = 1, calibrate: bool = True, say: Say | None = None
 ) -> Estimate:
-    """Estimate the cost of runs on this machine.
+    """Estimate the cost of runs on this machine, `jobs` of them at a time.
 
-    Args:
-        configs: the runs.
-        jobs: how many run at a time.
-        calibrate: measure what is not yet known of this machine, about 15 s; otherwise use what is
-            remembered, and the numbers of a reference machine for the rest.
-        say: called with one line if a measurement begins.
-
-    Raises:
-        UserError: nothing is known about a task here, or the measurement failed.
+    `calibrate` measures what is not yet known of this machine, about 15 s; without it the estimate
+    uses what is remembered, and the numbers of a reference machine for the rest. `say` is called
+    with one line if a measurement begins.
     """
     path = calibration.cache_path()
     known = calibration.load(path)

@@ -66,12 +66,8 @@ def update_flops(
 ) -> dict[str, int]:
     """FLOPs of one update by term, for critics of `depth` blocks.
 
-    Args:
-        spec: the networks.
-        depth: blocks of the critics.
-        batch_size: transitions.
-        one_twin: whether the action gradient goes through each row's smaller twin only, as
-            `fog.fast.one_twin_pays` says of a run on the CPU.
+    With `one_twin` the action gradient goes through each row's smaller twin only, as
+    `fog.fast.one_twin_pays` says of a run on the CPU.
     """
     counted = {term.name: batch_size * _per_row(term, spec, depth) for term in TERMS}
     if one_twin:

@@ -8,13 +8,10 @@ from pathlib import Path
 
 
 def peak_bytes(pid: int | None = None) -> int:
-    """Peak memory of a process in bytes; 0 if it has ended.
+    """Peak memory of a process (this one if None) in bytes; 0 if it has ended.
 
     On Linux not from `getrusage`: there a child inherits the peak of its parent, so that every
-    child of a large process looks as large.
-
-    Args:
-        pid: which process; this one if None. Outside Linux only this process is supported.
+    child of a large process looks as large. Outside Linux only this process is supported.
     """
     if sys.platform == "darwin":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -39,20 +39,12 @@ class _Adapter(Protocol):
 def make(
     task: str | tasks.Task, seed: int, *, stream: str = "env", render_mode: str | None = None
 ) -> TaskEnv:
-    """Make the environment of a task.
+    """Make the environment of a task: a name as in `fog tasks`, an escape, or a `Task`.
 
-    Episode k of the result, counted by its resets from 0, starts from a seed derived from
-    (`seed`, `stream`, k) alone: it is the same in every process and whatever ran before it.
-    `env.reset(options={"episode": k})` goes to episode k directly.
-
-    Args:
-        task: A task name as in `fog tasks`, an escape such as `gym:Pendulum-v1`, or a `Task`.
-        seed: The run's seed.
-        stream: The name of the random stream: "env" to train, another one to evaluate.
-        render_mode: None, or "rgb_array" for `env.render()`. Only rendering needs OpenGL.
-
-    Raises:
-        UserError: The task is unknown, its suite is not installed, or its spaces do not fit.
+    Episode k of the result, counted by its resets from 0, starts from a seed derived from (`seed`,
+    `stream`, k) alone: it is the same in every process and whatever ran before it.
+    `env.reset(options={"episode": k})` goes to episode k directly. The stream is "env" to train,
+    another one to evaluate; `render_mode` is None, or "rgb_array", which needs OpenGL.
     """
     if render_mode not in (None, "rgb_array"):
         raise UserError(f"render_mode {render_mode!r} is not supported: use None or 'rgb_array'")

@@ -28,13 +28,10 @@ def quiet() -> Iterator[None]:
 
 
 def import_suite(module: str, fix: str) -> ModuleType:
-    """Import a module of a suite.
+    """Import a module of a suite; an error names the `fix`, or MUJOCO_GL if that is at fault.
 
-    MuJoCo and dm_control load the OpenGL library that MUJOCO_GL names as soon as they are
-    imported, and where it is broken they fail with whatever its loader raises.
-
-    Raises:
-        UserError: It is not installed (then `fix` repairs it), or MUJOCO_GL prevents the import.
+    MuJoCo and dm_control load the OpenGL library that MUJOCO_GL names as soon as they are imported,
+    and where it is broken they fail with whatever its loader raises.
     """
     package = module.partition(".")[0]
     if importlib.util.find_spec(package) is None:

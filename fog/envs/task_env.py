@@ -56,11 +56,6 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
         self._scale = ((high - low) / 2).astype(np.float32)
         self._offset = ((high + low) / 2).astype(np.float32)
 
-    @property
-    def next_episode(self) -> int:
-        """The number of the episode that the next reset starts."""
-        return self._next_episode
-
     def set_episode(self, episode: int) -> None:
         """Make the next reset start episode number `episode`."""
         if episode < 0:
@@ -72,9 +67,8 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
     ) -> tuple[Float32Array, dict[str, Any]]:
         """Start the next episode.
 
-        Args:
-            seed: Continue as a new environment with that seed would: the next episode is its first.
-            options: `{"episode": k}` starts episode k instead of the next one.
+        With a seed, continue as a new environment with that seed would: the next episode is its
+        first. `options={"episode": k}` starts episode k instead of the next one.
         """
         if seed is not None:
             self._seed, self._next_episode = seed, 0
@@ -96,9 +90,6 @@ class TaskEnv(gymnasium.Env[Float32Array, Float32Array]):
         time limit counts simulator steps and truncates; it never terminates. With the task's
         termination `never`, the simulator is stepped further where it reports the end of the
         episode.
-
-        Raises:
-            UserError: termination is `never`, but the simulator cannot be stepped after its end.
         """
         if self._needs_reset:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset() before step()")

@@ -9,45 +9,22 @@ Nothing here depends on the trainer: implement `ObservedAgent` and `Memory` for 
 every probe to it.
 """
 
-from fog.events.cost import Outline, ProbeCost
-from fog.events.events import (
-    Change,
-    ChangeKind,
-    EnvStep,
-    Episode,
-    Facts,
-    Phase,
-    Update,
-)
-from fog.events.observed import (
-    Hidden,
-    Loss,
-    LossFunction,
-    Memory,
-    ObservedAgent,
-    TransitionBatch,
-    Transitions,
-)
-from fog.events.probe import Probe, Table, View
-
-__all__ = [
-    "Change",
-    "ChangeKind",
-    "EnvStep",
-    "Episode",
-    "Facts",
-    "Hidden",
-    "Loss",
-    "LossFunction",
-    "Memory",
-    "ObservedAgent",
-    "Outline",
-    "Phase",
-    "Probe",
-    "ProbeCost",
-    "Table",
-    "TransitionBatch",
-    "Transitions",
-    "Update",
-    "View",
-]
+from fog.events.cost import Outline as Outline
+from fog.events.cost import ProbeCost as ProbeCost
+from fog.events.events import Change as Change
+from fog.events.events import ChangeKind as ChangeKind
+from fog.events.events import EnvStep as EnvStep
+from fog.events.events import Episode as Episode
+from fog.events.events import Facts as Facts
+from fog.events.events import Phase as Phase
+from fog.events.events import Update as Update
+from fog.events.observed import Hidden as Hidden
+from fog.events.observed import Loss as Loss
+from fog.events.observed import LossFunction as LossFunction
+from fog.events.observed import Memory as Memory
+from fog.events.observed import ObservedAgent as ObservedAgent
+from fog.events.observed import TransitionBatch as TransitionBatch
+from fog.events.observed import Transitions as Transitions
+from fog.events.probe import Probe as Probe
+from fog.events.probe import Table as Table
+from fog.events.probe import View as View

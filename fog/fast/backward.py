@@ -26,12 +26,7 @@ _DOWNWARDS = tuple(pairwise((*ACTOR_HIDDEN, "head")))[::-1]
 
 
 class Style(NamedTuple):
-    """How networks are evaluated.
-
-    Attributes:
-        activation: name of the activation.
-        native: whether our own kernels compute the products.
-    """
+    """How networks are evaluated; `native` products are those of our own kernels."""
 
     activation: Activation
     native: bool = False
@@ -63,10 +58,7 @@ class Tape(NamedTuple):
 def critic_values(params: Params, inputs: Tensor, style: Style) -> tuple[Tensor, Tape]:
     """Values (E, B) of every member, as `critic_forward`, and the tape to go back on.
 
-    Args:
-        params: a critic's tree.
-        inputs: (B, input_dim), the same for every member, or (E, B, input_dim).
-        style: how to evaluate it.
+    Inputs are (B, input_dim), the same for every member, or (E, B, input_dim).
     """
     layers: dict[str, Dense] = {}
     x = _forward(params, "stem", inputs, style, layers)

@@ -34,14 +34,9 @@ def actor_loss(
 ) -> tuple[Tensor, Tensor]:
     """In mean and log std (B, act_dim) of the mean of alpha log pi(a | s) - Q(s, a).
 
-    With a = tanh(u) and u = mean + std noise, the log density's derivative in u is 2 a, and in the
-    log std at fixed u it is -1.
-
-    Args:
-        policy: the sampled actions.
-        noise: what they were sampled with.
-        value_slope: derivative in the action of the mean of Q, (B, act_dim).
-        temperature: alpha.
+    `value_slope` (B, act_dim) is the derivative of the mean of Q in the action. With a = tanh(u)
+    and u = mean + std noise, the log density's derivative in u is 2 a, and in the log std at fixed
+    u it is -1.
     """
     action = policy.action
     share = temperature / action.shape[0]

@@ -23,12 +23,7 @@ def minimum_action_gradient(
 ) -> Tensor:
     """Gradient of the mean of min(Q1, Q2) in the last `act_dim` inputs, (B, act_dim).
 
-    Args:
-        params: the twins' tree.
-        tape: their forward pass.
-        values: what it gave, (2, B); where twins tie the first is picked.
-        style: how to evaluate it.
-        act_dim: length of an action.
+    `values` (2, B) are what the forward pass on the tape gave; where twins tie the first is picked.
     """
     pick = values[1] < values[0]
 

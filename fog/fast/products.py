@@ -14,12 +14,7 @@ from torch import Tensor
 def dense(inputs: Tensor, weight: Tensor, bias: Tensor, relu: bool, native: bool) -> Tensor:
     """`inputs` times `weight` plus `bias`, and its positive part if `relu`: (E, B, n).
 
-    Args:
-        inputs: (E, B, m), or (B, m) for every member.
-        weight: (E, m, n).
-        bias: (E, 1, n).
-        relu: whether negative entries become zero.
-        native: whether to take our kernel.
+    Inputs are (E, B, m), or (B, m) for every member; the weight is (E, m, n), the bias (E, 1, n).
     """
     if native:
         result: Tensor = torch.ops.fog.dense(inputs, weight, bias, relu)
@@ -32,11 +27,7 @@ def dense(inputs: Tensor, weight: Tensor, bias: Tensor, relu: bool, native: bool
 def back(gradient: Tensor, weight: Tensor, gate: Tensor | None, native: bool) -> Tensor:
     """`gradient` (E, B, n) back through `weight` (E, m, n), and then through a ReLU: (E, B, m).
 
-    Args:
-        gradient: in the product of inputs and weight.
-        weight: the factor it goes back through.
-        gate: output of the ReLU that made the inputs, (E, B, m); None if none did.
-        native: whether to take our kernel.
+    `gate` is the output (E, B, m) of the ReLU that made the inputs; None if none did.
     """
     if native:
         result: Tensor = torch.ops.fog.back(gradient, weight, gate)
@@ -48,10 +39,7 @@ def back(gradient: Tensor, weight: Tensor, gate: Tensor | None, native: bool) ->
 def weight_gradients(inputs: Tensor, gradient: Tensor, native: bool) -> tuple[Tensor, Tensor]:
     """Gradients in the weight (E, m, n) and the bias (E, 1, n) of a dense layer.
 
-    Args:
-        inputs: what the layer saw, (E, B, m), or (B, m) for every member.
-        gradient: in its product, (E, B, n).
-        native: whether to take our kernel.
+    It saw `inputs` (E, B, m), or (B, m) for every member; `gradient` (E, B, n) is in its product.
     """
     if native:
         weight, bias = torch.ops.fog.weight_gradients(inputs, gradient)
@@ -63,15 +51,11 @@ def weight_gradients(inputs: Tensor, gradient: Tensor, native: bool) -> tuple[Te
 def back_one_twin(
     gradient: Tensor, weight: Tensor, pick: Tensor, gate: Tensor | None, native: bool
 ) -> Tensor:
-    """As `back`, but each row goes through one of two members: (B, m).
+    """As `back`, but each row of (B, n) goes through one of two members: (B, m).
 
-    Args:
-        gradient: (B, n).
-        weight: (2, m, n).
-        pick: (B,) boolean, whether a row goes through the second member.
-        gate: as in `back`, (2, B, m), of which each row of the result sees its own member's.
-        native: whether to use our kernel; torch's version cannot be compiled, because the number of
-            rows per member is not known in advance.
+    `pick` (B,) says whether a row goes through the second. `gate` is (2, B, m), of which each row
+    sees its own member's. Torch's version cannot be compiled, because the number of rows per member
+    is not known in advance.
     """
     if native:
         result: Tensor = torch.ops.fog.back_one_twin(gradient, weight, pick, gate)

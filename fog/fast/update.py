@@ -32,12 +32,7 @@ ONLINE, OFFLINE = slice(0, 2), slice(2, 4)
 
 
 class Targets(NamedTuple):
-    """What critics and V are regressed on.
-
-    Attributes:
-        critic: (E, B), the target of every stacked critic.
-        value: (B,), min_j Qb'_j(s, a) of the offline target critics; None for SAC.
-    """
+    """What critics (E, B) and V (B,) are regressed on; V's is min_j Qb'_j(s, a), None for SAC."""
 
     critic: Tensor
     value: Tensor | None

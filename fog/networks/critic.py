@@ -80,19 +80,13 @@ def members(params: Params, start: int, stop: int) -> Params:
 def critic_forward(
     params: Params, inputs: Tensor, activation: Activation, tap: Tap | None = None
 ) -> Tensor:
-    """Evaluate every member.
+    """Evaluate every member: (E, B), or (E, B, outputs) of a head with several.
 
-    Args:
-        params: a critic's tree.
-        inputs: (B, input_dim), the same for every member, or (E, B, input_dim).
-        activation: name of the activation.
-        tap: called with (name, z, activation) of every hidden dense layer and of the last residual
-            sum ("features"); the network continues with what it returns. z is the input of the
-            activation, after the LayerNorm. The outer layers of the blocks and the sum have no
-            activation; the outer layers are seen before they are added to the residual path.
-
-    Returns:
-        Values of shape (E, B), or (E, B, outputs) of a head with several.
+    Inputs are (B, input_dim), the same for every member, or (E, B, input_dim). The tap is called
+    with (name, z, activation) of every hidden dense layer and of the last residual sum
+    ("features"), and the network continues with what it returns. z is the input of the activation,
+    after the LayerNorm. The outer layers of the blocks and the sum have no activation; the outer
+    layers are seen before they are added to the residual path.
     """
     if inputs.dim() == 2:
         inputs = inputs.expand(params["stem.weight"].shape[0], -1, -1)

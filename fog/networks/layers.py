@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -20,6 +20,20 @@ Activation: TypeAlias = Literal["elu", "relu"]
 Tap: TypeAlias = Callable[[str, Tensor, Activation | None], Tensor]
 """Sees every hidden layer by name, with the input z of its activation and the activation itself
 (None: the layer has none), and returns the output that the network goes on with."""
+
+
+class Look(NamedTuple):
+    """One network as a probe looks at it: with parameters in place of the agent's own.
+
+    `target` is what a critic is regressed on, see `fog.algorithms.sac.transition_losses`; the actor
+    has none. `tap` sees the hidden layers.
+    """
+
+    network: str
+    params: Params
+    target: Tensor | None = None
+    tap: Tap | None = None
+
 
 LAYER_NORM_EPS = 1e-6
 """As in flax, which BRO (the paper's critic design) uses; torch's own default is 1e-5."""

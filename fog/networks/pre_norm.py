@@ -48,15 +48,10 @@ def init_pre_norm(rng: np.random.Generator, shapes: Shapes, heads: int = 1) -> P
 
 
 def pre_norm_forward(params: Params, inputs: Tensor, tap: Tap | None = None) -> Tensor:
-    """Evaluate every member.
+    """Evaluate every member at inputs (B, input_dim): (E, B, outputs).
 
-    Args:
-        params: the network's tree.
-        inputs: (B, input_dim), the same for every member.
-        tap: see `fog.networks.critic_forward`; "features" is the output of the last LayerNorm.
-
-    Returns:
-        (E, B, outputs).
+    The tap is that of `fog.networks.critic_forward`; "features" is the output of the last
+    LayerNorm.
     """
     x = inputs.expand(params["stem.weight"].shape[0], -1, -1)
     x = tapped(tap, "stem", _dense(params, "stem", x), None)

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from fog.networks.actor import actor_forward
-from fog.networks.critic import critic_forward
-from fog.networks.layers import Activation, Params, activate
-from fog.networks.policy import LogStd
+from fog.networks.layers import Activation, activate
 
 
 class LayerTap:
@@ -30,32 +27,3 @@ class LayerTap:
             z = z + self._perturbation[name]
         self.layers[name] = activate(z, activation)
         return self.layers[name]
-
-
-def critic_layers(
-    params: Params,
-    inputs: Tensor,
-    activation: Activation,
-    perturbation: Mapping[str, Tensor] | None = None,
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Values (E, B) and every hidden output (E, B, width) in order of depth.
-
-    Names: "stem", "block<i>.inner" (both after the activation), "block<i>.outer" (LayerNorm output
-    before the residual sum) and "features" (the penultimate representation).
-    """
-    recorder = LayerTap(perturbation)
-    values = critic_forward(params, inputs, activation, recorder)
-    return values, recorder.layers
-
-
-def actor_layers(
-    params: Params,
-    obs: Tensor,
-    activation: Activation,
-    log_std: LogStd,
-    perturbation: Mapping[str, Tensor] | None = None,
-) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:
-    """(mean, log_std) and the outputs of "hidden0" and "hidden1" after their activation."""
-    recorder = LayerTap(perturbation)
-    gaussian = actor_forward(params, obs, activation, log_std, recorder)
-    return gaussian, recorder.layers

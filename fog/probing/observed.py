@@ -20,6 +20,7 @@ from fog.algorithms.state import clone_state
 from fog.events import Facts, Hidden, Loss, LossFunction, Transitions
 from fog.networks import (
     Activation,
+    Look,
     Params,
     Tap,
     activate,
@@ -102,30 +103,11 @@ class ObservedFogAgent:
         """Observe an agent, or what it would be with other `networks` of the same shapes."""
         self._agent = agent
         self._networks = agent.networks if networks is None else networks
-
-    @property
-    def device(self) -> torch.device:
-        """See `ObservedAgent`."""
-        return self._agent.device
-
-    @property
-    def _stochastic(self) -> bool:
-        return self._agent.backend.family.STOCHASTIC
-
-    @property
-    def act_dim(self) -> int:
-        """See `ObservedAgent`."""
-        return self._agent.spec.act_dim
-
-    @property
-    def critics(self) -> tuple[str, ...]:
-        """See `ObservedAgent`."""
-        return self._networks.critics
-
-    @property
-    def networks(self) -> tuple[str, ...]:
-        """See `ObservedAgent`."""
-        return self._networks.names
+        self._stochastic = agent.backend.family.STOCHASTIC
+        self.device = agent.device
+        self.act_dim = agent.spec.act_dim
+        self.critics = self._networks.critics
+        self.networks = self._networks.names
 
     def losses(self, batch: Transitions, noise: Tensor) -> dict[str, Loss]:
         """See `ObservedAgent`: those that are trained on."""
@@ -167,7 +149,8 @@ class ObservedFogAgent:
         if network == "actor":
             self._networks.policy(obs, tap)
         else:
-            self._networks.evaluate(network, self.parameters(network), obs, action, tap)
+            look = Look(network, self.parameters(network), tap=tap)
+            self._networks.evaluate(look, obs, action)
         last = seen[0]
         return last if last.dim() == 3 else last.unsqueeze(0)
 
@@ -229,7 +212,7 @@ class ObservedFogAgent:
         self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor
     ) -> Tensor:
         """See `ObservedAgent`."""
-        return self._networks.evaluate(critic, dict(params), obs, action)
+        return self._networks.evaluate(Look(critic, dict(params)), obs, action)
 
     def updated(self, batch: Transitions, noise: Tensor) -> ObservedFogAgent:
         """See `ObservedAgent`: the agent's own update."""
@@ -269,18 +252,15 @@ class ObservedFogAgent:
         tap: Tap | None = None,
     ) -> Tensor:
         """The training loss of one network per transition, as a function of its parameters."""
-        agent = self._agent
-        fitted = None if network == "actor" else self.losses(batch, noise)[network]
+        agent, state = self._agent, self._networks.state
+        target = None if network == "actor" else self.losses(batch, noise)[network].regressed_on
         return agent.backend.family.network_loss(
-            network,
-            params,
-            None if fitted is None else fitted.regressed_on,
-            self._networks.state,
+            Look(network, params, target, tap),
+            state,
             _batch(batch),
             noise,
             agent.bc_active,
             agent.hyper,
-            tap,
         )
 
 

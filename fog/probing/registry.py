@@ -33,9 +33,6 @@ def chosen(specs: Iterable[str]) -> list[str]:
 
     An entry `name:option:other=value` gives options to a probe; beside `all` it replaces the plain
     one. `all` leaves out the optional ones, which may be named beside it: `all,curvature`.
-
-    Raises:
-        ConfigError: a name that is not installed or comes twice, or options that do not fit.
     """
     known = available()
     wanted = [spec for spec in specs if spec != "none"]
@@ -78,9 +75,6 @@ def make(cls: type[Probe], spec: str) -> Probe:
 
     Options are keyword arguments of the constructor. The type of an option is that of its default;
     numbers of a tuple are joined with "+": `features:at=0.2+0.5:size=1000`.
-
-    Raises:
-        ConfigError: an option that the probe does not have, or a value of another type.
     """
     name, *options = spec.split(":")
     parameters = inspect.signature(cls).parameters

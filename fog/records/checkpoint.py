@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import shutil
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fog.errors import UserError
+from fog.records.ledger import fingerprint, flush
 from fog.system.text import shown
 
 if TYPE_CHECKING:
@@ -42,8 +41,7 @@ Warn = Callable[[str], None]
 def write(root: Path, env_step: int, fill: Callable[[Path], None]) -> Path:
     """Write a checkpoint: `fill` puts its files into the directory it is given.
 
-    Raises:
-        UserError: the disk is full or cannot be written; earlier checkpoints are untouched.
+    If the disk is full or cannot be written, earlier checkpoints are untouched.
     """
     final, partial = root / f"{env_step:012d}", root / f"partial-{env_step:012d}"
     replaced = partial.with_name(f"{partial.name}-replaced")
@@ -54,15 +52,16 @@ def write(root: Path, env_step: int, fill: Callable[[Path], None]) -> Path:
         partial.mkdir()
         fill(partial)
         files = sorted(path for path in partial.rglob("*") if path.is_file())
-        sealed = {str(path.relative_to(partial)): _fingerprint(path, sync=True) for path in files}
+        sealed = {str(path.relative_to(partial)): fingerprint(path) for path in files}
         seal = partial / _SEAL
         seal.write_text(json.dumps({"format": FORMAT, "env_step": env_step, "files": sealed}))
-        _sync(seal)
+        for path in (*files, seal):
+            flush(path)
         if final.exists():
             # Of the same step, taken between its updates. Never half deleted under its own name.
             final.rename(replaced)
         partial.rename(final)
-        _sync(root)
+        flush(root)
         shutil.rmtree(replaced, ignore_errors=True)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
@@ -88,13 +87,8 @@ def newest_valid(
 ) -> Path | None:
     """The newest checkpoint that verifies; `warn` gets one line for each one refused.
 
-    Args:
-        root: the folder of checkpoints.
-        warn: called with the reason why a checkpoint is refused.
-        misfit: returns any other reason against an undamaged checkpoint.
-
-    Raises:
-        UserError: there are checkpoints, but every one is refused.
+    `misfit` returns any other reason against an undamaged checkpoint. None if there is no
+    checkpoint at all; that every one is refused is an error.
     """
     reasons = []
     for path in candidates(root):
@@ -142,31 +136,13 @@ def verify(path: Path) -> str | None:
             return f"{name} is missing"
         if file.stat().st_size != expected["bytes"]:
             return f"{name} is truncated"
-        if _fingerprint(file)["crc32"] != expected["crc32"]:
+        if fingerprint(file)["crc32"] != expected["crc32"]:
             return f"{name} is damaged"
     return None
 
 
 def _is_fingerprint(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.keys() >= {"bytes", "crc32"}
-
-
-def _fingerprint(path: Path, *, sync: bool = False) -> dict[str, int]:
-    checksum = 0
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            checksum = zlib.crc32(block, checksum)
-        if sync:
-            os.fsync(file.fileno())
-        return {"bytes": file.tell(), "crc32": checksum}
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:

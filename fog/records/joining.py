@@ -48,17 +48,11 @@ class _UnreadableError(Exception):
 
 
 def join(run: Path, written: Mapping[str, Fingerprint]) -> Record:
-    """Join the parts of every probe table of a run that has ended.
+    """Join the parts of every probe table of a run that has ended; the caller holds its lock.
 
-    A table stays as it is if its parts do not fit together, are not what was written, or could not
-    be restored bit for bit; or if the disk is full.
-
-    Args:
-        run: the run directory; the caller holds its lock.
-        written: the run's ledger.
-
-    Returns:
-        The files that the run consists of now, with the checksums of what was written.
+    A table stays as it is if its parts do not fit together, are not what the ledger says was
+    written, or could not be restored bit for bit; or if the disk is full. Returns the files that
+    the run consists of now, with the checksums of what was written.
     """
     record: Record = {name: dict(known) for name, known in written.items()}
     tables: dict[str, list[str]] = {}
@@ -175,9 +169,6 @@ def split(run: Path) -> None:
     """Split the joined tables of a run, so that a checkpoint finds the parts it knows.
 
     One that cannot be read stays; the checkpoint will then miss its parts and be refused.
-
-    Raises:
-        UserError: a part cannot be written.
     """
     for joined in sorted((run / "probes").glob(f"*/{JOINED}")):
         try:
@@ -204,11 +195,7 @@ def _restore(path: Path, data: bytes) -> None:
 
 
 def _parts_of(joined: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and bytes of the parts that a joined file holds.
-
-    Raises:
-        _UnreadableError: it is damaged, or does not hold what it says.
-    """
+    """Names and bytes of the parts that a joined file holds, if it is undamaged."""
     import pyarrow
     import pyarrow.parquet
 
@@ -236,7 +223,7 @@ def conclude(run: Path, written: Mapping[str, Fingerprint]) -> Record:
     The settings are in the record too: they decide how the tables are read.
     """
     record = join(run, written)
-    record["config.yaml"] = dict(fingerprint(run / "config.yaml", 1 << 30))
+    record["config.yaml"] = dict(fingerprint(run / "config.yaml"))
     for name in record:
         # A file that is gone or cannot be flushed is noticed when it is compared with the record.
         with suppress(OSError):

@@ -7,6 +7,7 @@ not what is read back, so any change to a file in between is detected.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import zlib
@@ -43,11 +44,7 @@ class Ledger:
         self._unsynced.add(name)
 
     def sync(self) -> dict[str, Fingerprint]:
-        """Flush to disk what was written since the last call; returns what a checkpoint continues.
-
-        Raises:
-            UserError: a table is gone, or its length is not what was written.
-        """
+        """Flush to disk what was written since the last call; what a checkpoint continues."""
         for name, known in self.files.items():
             path = self.run / name
             try:
@@ -74,8 +71,7 @@ class Ledger:
     def truncate(self, env_step: int) -> None:
         """Truncate the tables on disk to what is known: a run at `env_step`.
 
-        Raises:
-            UserError: a folder has the name of a file to remove; nothing has been changed then.
+        If a folder has the name of a file to remove, nothing is changed and a UserError says so.
         """
         later = [
             self.run / name
@@ -133,8 +129,8 @@ def unverified(state: Mapping[str, Any]) -> bool:
     return "tables" not in state
 
 
-def fingerprint(path: Path, length: int) -> Fingerprint:
-    """Size and checksum of the first `length` bytes of a file, or of all if it has fewer."""
+def fingerprint(path: Path, length: int = 1 << 62) -> Fingerprint:
+    """Size and checksum of a file, or of its first `length` bytes if it has more."""
     checksum, left = 0, length
     with path.open("rb") as file:
         while left and (block := file.read(min(left, 1 << 22))):
@@ -158,7 +154,7 @@ def _adopted(run: Path, state: Mapping[str, Any]) -> dict[str, Fingerprint]:
     known = {name: fingerprint(run / name, at) for name, at in state["offsets"].items()}
     for name, step in _parts(run):
         if step <= state["env_step"] and name.endswith(".parquet"):
-            known[name] = fingerprint(run / name, (run / name).stat().st_size)
+            known[name] = fingerprint(run / name)
     return known
 
 
@@ -181,3 +177,9 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest with the CRC-32 of its entries, by which the analysis sees a changed one."""
+    entries = {name: value for name, value in manifest.items() if name != "seal"}
+    return {**entries, "seal": zlib.crc32(json.dumps(entries, sort_keys=True).encode())}

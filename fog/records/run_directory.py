@@ -10,13 +10,13 @@ import fcntl
 import json
 import os
 import time
-import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
 from fog.errors import UserError
 from fog.records import checkpoint
+from fog.records.ledger import sealed
 from fog.records.runtime import RUNTIME
 from fog.records.statuses import Status
 from fog.settings import config_file, tasks
@@ -53,11 +53,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, config: Config) -> RunDirectory:
-        """Make and lock the directory of a new run, with its config in it.
-
-        Raises:
-            UserError: a run is already there, or the directory cannot be written.
-        """
+        """Make and lock the directory of a new run, with its config in it."""
         directory = cls(path_of(config))
         try:
             directory.path.mkdir(parents=True, exist_ok=True)
@@ -93,11 +89,7 @@ class RunDirectory:
 
     @classmethod
     def reopen(cls, config: Config) -> RunDirectory:
-        """Lock the directory of an earlier run with the settings of `config`.
-
-        Raises:
-            UserError: the run does not exist, or was started with other settings.
-        """
+        """Lock the directory of an earlier run with the settings of `config`."""
         directory = cls(path_of(config))
         directory._refuse_headless()
         if not directory.holds_run():
@@ -109,11 +101,7 @@ class RunDirectory:
         return directory
 
     def holds_run(self) -> bool:
-        """Whether a run was started here.
-
-        Raises:
-            UserError: the directory cannot be looked into.
-        """
+        """Whether a run was started here."""
         try:
             return self.config_path.exists()
         except OSError as error:
@@ -140,12 +128,7 @@ class RunDirectory:
         return Config.from_flat(settings)
 
     def lock(self) -> None:
-        """Lock the directory for this process; released when the process ends, however it ends.
-
-        Raises:
-            BusyError: another process is training into it.
-            UserError: the lock cannot be written, or is not a file.
-        """
+        """Lock the directory for this process; released when the process ends, however it ends."""
         try:
             handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
@@ -213,12 +196,6 @@ class RunDirectory:
         """Set entries of the manifest, atomically."""
         document = self.manifest() | entries | {"updated": timestamp()}
         write_atomically(self.manifest_path, json.dumps(sealed(document), indent=2) + "\n")
-
-
-def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """A manifest with the CRC-32 of its entries, by which the analysis sees a changed one."""
-    entries = {name: value for name, value in manifest.items() if name != "seal"}
-    return {**entries, "seal": zlib.crc32(json.dumps(entries, sort_keys=True).encode())}
 
 
 def timestamp() -> str:

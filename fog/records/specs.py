@@ -82,11 +82,7 @@ class SimbaSpec(NetworkSpec):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], obs_dim: int, act_dim: int) -> Self:
-        """See `NetworkSpec.from_settings`.
-
-        Raises:
-            ConfigError: the critics shall grow by injections.
-        """
+        """See `NetworkSpec.from_settings`; there are no injections."""
         if settings.get("growth") == "injection":
             raise ConfigError("growth: simba grows by blocks; injection serves sac, obac and bro")
         return cls(
@@ -143,11 +139,7 @@ class NeSpec(NetworkSpec):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any], obs_dim: int, act_dim: int) -> Self:
-        """See `NetworkSpec.from_settings`.
-
-        Raises:
-            ConfigError: the critics shall gain blocks.
-        """
+        """See `NetworkSpec.from_settings`; there are no blocks."""
         if settings["maximal_depth"] > 0:
             raise ConfigError("maximal_depth: must be 0, ne grows by weights and not by blocks")
         layers = settings["hidden_layers"]

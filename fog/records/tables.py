@@ -31,11 +31,7 @@ class CsvTable:
             self._write(columns)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Add one row; columns it leaves out stay empty.
-
-        Raises:
-            ValueError: the row has a column that the table lacks.
-        """
+        """Add one row; columns it leaves out stay empty."""
         if unknown := set(row) - set(self.columns):
             raise ValueError(f"{self.path.name} has no column {sorted(unknown)}")
         self._write([_cell(row.get(column)) for column in self.columns])

@@ -4,31 +4,18 @@ Importing this package, and drawing ids from samplers, does not import torch; bu
 does.
 """
 
-from fog.replay.batch import Batch
-from fog.replay.counts import Counts
-from fog.replay.decay import DecayLaw, DecaySampler
-from fog.replay.errors import ReplayError
-from fog.replay.linear_decay import LinearLaw
-from fog.replay.prioritised import CorrectedUniformSampler, PrioritisedSampler
-from fog.replay.replay import Replay
-from fog.replay.sampler import Sampler, UniformSampler
-from fog.replay.samplers import SAMPLERS, make_sampler
-from fog.replay.sumtree import MaxTree, SumTree
-
-__all__ = [
-    "SAMPLERS",
-    "Batch",
-    "CorrectedUniformSampler",
-    "Counts",
-    "DecayLaw",
-    "DecaySampler",
-    "LinearLaw",
-    "MaxTree",
-    "PrioritisedSampler",
-    "Replay",
-    "ReplayError",
-    "Sampler",
-    "SumTree",
-    "UniformSampler",
-    "make_sampler",
-]
+from fog.replay.batch import Batch as Batch
+from fog.replay.counts import Counts as Counts
+from fog.replay.decay import DecayLaw as DecayLaw
+from fog.replay.decay import DecaySampler as DecaySampler
+from fog.replay.errors import ReplayError as ReplayError
+from fog.replay.linear_decay import LinearLaw as LinearLaw
+from fog.replay.prioritised import CorrectedUniformSampler as CorrectedUniformSampler
+from fog.replay.prioritised import PrioritisedSampler as PrioritisedSampler
+from fog.replay.replay import Replay as Replay
+from fog.replay.sampler import Sampler as Sampler
+from fog.replay.sampler import UniformSampler as UniformSampler
+from fog.replay.samplers import SAMPLERS as SAMPLERS
+from fog.replay.samplers import make_sampler as make_sampler
+from fog.replay.sumtree import MaxTree as MaxTree
+from fog.replay.sumtree import SumTree as SumTree

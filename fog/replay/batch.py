@@ -47,14 +47,8 @@ def split(
 ) -> Batch:
     """Cut a block of gathered rows into the columns of a batch, on `device`.
 
-    Args:
-        block: A row `observation | action | reward | bootstrap | next observation` for each
-            transition; fresh, for the batch keeps it.
-        leading: Shape of the batch.
-        obs_dim: Length of an observation.
-        act_dim: Length of an action.
-        weights: Importance weights, or None if all are 1.
-        device: Where the batch goes: without a copy if that is the CPU.
+    A row is `observation | action | reward | bootstrap | next observation`. The block must be
+    fresh: on the CPU the batch keeps it without a copy. Weights of None are all 1.
     """
     import torch
 

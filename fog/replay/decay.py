@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fog.errors import ConfigError
-from fog.replay.batch import FloatArray
-from fog.replay.sampler import Probabilities, Sampler
+from fog.replay.sampler import AgeSampler
 from fog.replay.storage import IntArray
 
 # Largest float below 1: keeps ln(1 - u * epsilon) finite where u * epsilon rounds to 1.
@@ -52,11 +51,9 @@ class DecayLaw:
     """The weight max(tau, (1 - epsilon)^age) and its sums."""
 
     def __init__(self, epsilon: float, tau: float) -> None:
-        """Check the two settings.
+        """`epsilon` in [0, 1] is the decay per environment step; 0 is uniform replay.
 
-        Args:
-            epsilon: Decay per environment step, in [0, 1]; 0 is uniform replay.
-            tau: Floor of the weight, in [0, 1]; 1 is uniform replay, 0 is no floor.
+        `tau` in [0, 1] is the floor of the weight; 1 is uniform replay, 0 is no floor.
         """
         if not 0.0 <= epsilon <= 1.0:
             raise ConfigError(f"decay epsilon must lie in [0, 1], not {epsilon}")
@@ -93,12 +90,7 @@ class DecayLaw:
         return np.asarray(np.maximum(self.tau, np.exp(ages * self.log_q)))
 
     def ages(self, uniforms: NDArray[np.float64], n: int) -> IntArray:
-        """Turn uniforms on [0, 1) into ages by the inverse distribution function.
-
-        Args:
-            uniforms: One number per draw; overwritten.
-            n: Transitions in the buffer.
-        """
+        """Turn uniforms on [0, 1) into ages by the inverse distribution function, in place."""
         if self.epsilon == 0.0:
             uniforms *= n
             return np.minimum(uniforms, n - 1, out=uniforms).astype(np.int64)
@@ -129,29 +121,11 @@ class DecayLaw:
         )
 
 
-class DecaySampler(Sampler):
-    """Draws transition i of a buffer with `added` additions by its age `added - 1 - i`."""
+class DecaySampler(AgeSampler):
+    """Experience replay decay."""
 
     name = "decay"
 
     def __init__(self, rng: np.random.Generator, epsilon: float, tau: float) -> None:
         """See `DecayLaw` for the settings."""
-        super().__init__(rng)
-        self.law = DecayLaw(epsilon, tau)
-
-    def draw(
-        self, batches: int, batch_size: int, oldest: int, added: int
-    ) -> tuple[IntArray, FloatArray | None]:
-        """See `Sampler.draw`."""
-        # Flat until the end: numpy's loops are faster over one dimension than over two.
-        ages = self.law.ages(self.rng.random(batches * batch_size), added - oldest)
-        return np.subtract(added - 1, ages, out=ages).reshape(batches, batch_size), None
-
-    def probabilities(self, oldest: int, added: int) -> Probabilities:
-        """The weights over their sum, weight by weight."""
-        weights = self.law.weights(np.arange(added - oldest - 1, -1, -1))
-        return np.asarray(weights / weights.sum())
-
-    def settings(self) -> dict[str, float]:
-        """See `Sampler.settings`."""
-        return {"epsilon": self.law.epsilon, "tau": self.law.tau}
+        super().__init__(rng, DecayLaw(epsilon, tau), {"epsilon": epsilon, "tau": tau})

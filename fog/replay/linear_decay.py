@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fog.errors import ConfigError
-from fog.replay.batch import FloatArray
-from fog.replay.sampler import Probabilities, Sampler
+from fog.replay.sampler import AgeSampler
 from fog.replay.storage import IntArray
 
 
@@ -28,12 +27,7 @@ class LinearLaw:
     """The weight max(floor, 1 - age / horizon) and its sums."""
 
     def __init__(self, horizon: int, floor: float) -> None:
-        """Check the two settings.
-
-        Args:
-            horizon: T, the age in environment steps at which the weight would reach 0; at least 1.
-            floor: smallest weight, in [0, 1].
-        """
+        """`horizon` is T, at least 1; `floor` in [0, 1] is the smallest weight."""
         if horizon < 1:
             raise ConfigError(f"swd horizon must be at least 1, not {horizon}")
         if not 0.0 <= floor <= 1.0:
@@ -68,28 +62,11 @@ class LinearLaw:
         return np.minimum(ages, n - 1).astype(np.int64)
 
 
-class LinearDecaySampler(Sampler):
-    """Draws transition i of a buffer with `added` additions by its age `added - 1 - i`."""
+class LinearDecaySampler(AgeSampler):
+    """Sample weight decay."""
 
     name = "swd"
 
     def __init__(self, rng: np.random.Generator, horizon: int, floor: float) -> None:
         """See `LinearLaw` for the settings."""
-        super().__init__(rng)
-        self.law = LinearLaw(horizon, floor)
-
-    def draw(
-        self, batches: int, batch_size: int, oldest: int, added: int
-    ) -> tuple[IntArray, FloatArray | None]:
-        """See `Sampler.draw`."""
-        ages = self.law.ages(self.rng.random((batches, batch_size)), added - oldest)
-        return added - 1 - ages, None
-
-    def probabilities(self, oldest: int, added: int) -> Probabilities:
-        """The weights over their sum, weight by weight."""
-        weights = self.law.weights(np.arange(added - oldest - 1, -1, -1))
-        return np.asarray(weights / weights.sum())
-
-    def settings(self) -> dict[str, float]:
-        """See `Sampler.settings`."""
-        return {"horizon": self.law.horizon, "floor": self.law.floor}
+        super().__init__(rng, LinearLaw(horizon, floor), {"horizon": horizon, "floor": floor})

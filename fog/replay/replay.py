@@ -34,17 +34,9 @@ class Replay:
         storage: Literal["memory", "memmap"] = "memory",
         directory: Path | None = None,
     ) -> None:
-        """Allocate an empty replay.
+        """Allocate an empty replay; its sampler (see `make_sampler`) has the same capacity.
 
-        Args:
-            obs_dim: Length of an observation.
-            act_dim: Length of an action.
-            capacity: Transitions kept; older ones are evicted.
-            sampler: See `make_sampler`; its capacity must be the same.
-            device: Where batches go.
-            storage: `memory`, or `memmap` to keep the arrays in files and let the operating
-                system page them in.
-            directory: Where the files of `memmap` go.
+        `memmap` keeps the arrays in files below `directory`, which the operating system pages in.
         """
         import torch
 
@@ -127,8 +119,7 @@ class Replay:
     def sample(self, batch_size: int, batches: int = 1) -> tuple[Batch, IntArray]:
         """Draw `batches` batches in one gather, and count the draws.
 
-        Returns:
-            The batch and the ids drawn, both of leading shape (batches, batch_size).
+        The batch and the ids drawn both have leading shape (batches, batch_size).
         """
         if self.size == 0:
             raise ReplayError("cannot sample from an empty replay: add a transition first")

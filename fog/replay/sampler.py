@@ -8,7 +8,7 @@ ids: `oldest <= id < added`. Draws are independent, with replacement, from the l
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,3 +83,40 @@ class UniformSampler(Sampler):
         """1 / size for each."""
         size = added - oldest
         return np.full(size, 1.0 / size)
+
+
+class AgeLaw(Protocol):
+    """A weight that depends on the age of a transition alone, in environment steps."""
+
+    def weights(self, ages: IntArray) -> NDArray[np.float64]:
+        """The weight of each age."""
+
+    def ages(self, uniforms: NDArray[np.float64], n: int) -> IntArray:
+        """Uniforms on [0, 1), which may be overwritten, to ages in a buffer of n transitions."""
+
+
+class AgeSampler(Sampler):
+    """Draws transition i of a buffer with `added` additions by its age `added - 1 - i`."""
+
+    def __init__(self, rng: np.random.Generator, law: AgeLaw, settings: dict[str, float]) -> None:
+        """`settings` are those of the law."""
+        super().__init__(rng)
+        self.law = law
+        self._settings = settings
+
+    def draw(
+        self, batches: int, batch_size: int, oldest: int, added: int
+    ) -> tuple[IntArray, FloatArray | None]:
+        """See `Sampler.draw`."""
+        # Flat until the end: numpy's loops are faster over one dimension than over two.
+        ages = self.law.ages(self.rng.random(batches * batch_size), added - oldest)
+        return np.subtract(added - 1, ages, out=ages).reshape(batches, batch_size), None
+
+    def probabilities(self, oldest: int, added: int) -> Probabilities:
+        """The weights over their sum, weight by weight."""
+        weights = self.law.weights(np.arange(added - oldest - 1, -1, -1))
+        return np.asarray(weights / weights.sum())
+
+    def settings(self) -> dict[str, float]:
+        """See `Sampler.settings`."""
+        return self._settings

@@ -28,21 +28,13 @@ def make_sampler(
     floor: float = 0.01,
     horizon: int = 250_000,
 ) -> Sampler:
-    """Build a sampler; settings of the other samplers are ignored.
+    """Build a sampler for a replay of this capacity; settings of the other samplers are ignored.
 
-    Args:
-        name: One of `SAMPLERS`.
-        capacity: Capacity of the replay it serves.
-        rng: The replay's random stream.
-        epsilon: Decay per environment step (`decay`).
-        tau: Floor of the weight (`decay`, `swd`).
-        alpha: Exponent of the priorities (`per`).
-        beta: First exponent of the importance weights (`per`).
-        beta_final: Their exponent after `total_steps` environment steps (`per`).
-        total_steps: Length of the run in environment steps (`per`).
-        quota: Draws owed to a new transition: the batch size (`cuer`).
-        floor: Smallest priority, in draws (`cuer`).
-        horizon: Environment steps in which the weight would fall to 0 (`swd`).
+    `epsilon` is the decay per environment step of `decay`, `tau` the floor of its weight and of
+    that of `swd`, whose weight would fall to 0 in `horizon` steps. `per` has priorities to the
+    power `alpha` and importance weights to the power `beta`, annealed to `beta_final` over
+    `total_steps` environment steps. `cuer` owes a new transition `quota` draws, the batch size, and
+    has no priority below `floor` draws.
     """
     if name == "uniform":
         return UniformSampler(rng)

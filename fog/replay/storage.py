@@ -58,13 +58,8 @@ class Storage:
     ) -> None:
         """Allocate the ring.
 
-        Args:
-            obs_dim: Length of an observation.
-            act_dim: Length of an action.
-            capacity: Transitions kept; older ones are evicted.
-            storage: `memory`, or `memmap` for arrays in files, paged in by the operating system.
-            directory: Where the files of `memmap` go. They are scratch: a checkpoint is complete
-                without them.
+        `memmap` keeps the arrays in files below `directory`, paged in by the operating system. They
+        are scratch: a checkpoint is complete without them.
         """
         for name, value in (("obs_dim", obs_dim), ("act_dim", act_dim), ("capacity", capacity)):
             if value < 1:
@@ -160,8 +155,7 @@ class Storage:
     def gather(self, ids: IntArray) -> FloatArray:
         """The transitions `ids`, all of them stored, as a block of `len(ids)` rows.
 
-        Returns:
-            For each id `observation | action | reward | bootstrap | next observation`.
+        A row is `observation | action | reward | bootstrap | next observation`.
         """
         rows = ids % self.rows
         # First, and not from the block: this brings one line of every window into the cache with

@@ -44,11 +44,7 @@ class RunConfig:
         check(self)
 
     def known_task(self) -> Task:
-        """The task as this run plays it.
-
-        Raises:
-            ConfigError: there is no such task.
-        """
+        """The task as this run plays it."""
         return dataclasses.replace(
             task_of(self.task), action_repeat=self.action_repeat, termination=self.termination
         )
@@ -231,11 +227,7 @@ class Config:
 
     @classmethod
     def from_flat(cls, settings: Mapping[str, Any]) -> Config:
-        """Build a config from settings by bare name; the rest keep their defaults.
-
-        Raises:
-            ConfigError: an unknown name, a wrong type or an impossible combination.
-        """
+        """Build a config from settings by bare name; the rest keep their defaults."""
         grouped: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
         for name, value in settings.items():
             if name not in group_of():

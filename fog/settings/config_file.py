@@ -99,11 +99,7 @@ def from_yaml(text: str, source: str = "config") -> Config:
 
 
 def settings_from_yaml(text: str, source: str = "config") -> dict[str, Any]:
-    """The settings a YAML file names, by bare name.
-
-    Raises:
-        ConfigError: the text is not YAML, or names a group or setting that does not exist.
-    """
+    """The settings a YAML file names, by bare name."""
     document = load_yaml(text, source)
     if document is None:
         return {}
@@ -124,11 +120,7 @@ def settings_from_yaml(text: str, source: str = "config") -> dict[str, Any]:
 
 
 def load_yaml(text: str, source: str) -> Any:
-    """What a YAML text of settings holds.
-
-    Raises:
-        ConfigError: the text is not YAML, or a key appears twice in one mapping.
-    """
+    """What a YAML text of settings holds; no key may appear twice in one mapping."""
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -146,11 +138,7 @@ def _misplaced(source: str, name: object) -> ConfigError:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The settings a YAML file on disk names.
-
-    Raises:
-        ConfigError: the file cannot be read, or is not a config.
-    """
+    """The settings a YAML file on disk names."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

@@ -63,11 +63,7 @@ def describe(hint: Any) -> str:
 
 
 def coerce(value: Any, hint: Any) -> Any:
-    """The value converted to the type, if that loses nothing (1 -> 1.0, list -> tuple).
-
-    Raises:
-        TypeError: the value is of another type.
-    """
+    """The value in the type, if that loses nothing (1 -> 1.0, list -> tuple), or a TypeError."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         if value in arguments and isinstance(value, str):
@@ -90,11 +86,7 @@ def coerce(value: Any, hint: Any) -> Any:
 
 
 def check(instance: Any) -> None:
-    """Check types and bounds of a dataclass made of `option` fields, in its `__post_init__`.
-
-    Raises:
-        ConfigError: naming the field, the rule and the value.
-    """
+    """Check types and bounds of a dataclass made of `option` fields, in its `__post_init__`."""
     for field in dataclasses.fields(instance):
         value = getattr(instance, field.name)
         hint = hints(type(instance))[field.name]

@@ -28,9 +28,6 @@ def scaled(paper: dict[str, Any], scale: float, batch_size: int) -> dict[str, An
     """The paper's settings, by bare name, shrunk to `scale`.
 
     The warm-up shrinks too, but never below the one batch that the first update needs.
-
-    Raises:
-        ConfigError: the scale is so small that schedules collapse or nothing is left to decay.
     """
     if not 0 < scale <= 1:
         raise ConfigError(f"scale: must be > 0 and <= 1, got {scale}")

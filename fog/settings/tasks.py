@@ -131,9 +131,6 @@ def get(name: str) -> Task:
     """The task of that name, or of an escape such as `gym:Pendulum-v1`.
 
     An escape that names one of the 41, such as `hb:h1-walk-v0`, is that task.
-
-    Raises:
-        ConfigError: the name is unknown; the message suggests the nearest one.
     """
     tasks = registry()
     if name in tasks:
@@ -154,6 +151,15 @@ _PREFIXES: dict[Suite, str] = {
 }
 
 
+_ESCAPES: dict[str, tuple[Suite, dict[str, Any]]] = {
+    "gym": ("gym", {}),
+    "dmc": ("dmc", {**_SUITES["dmc"], "normaliser": 1000.0}),
+    "mw": ("metaworld", {**_SUITES["metaworld"], "metric": "success", "normaliser": 1.0}),
+    "hb": ("humanoidbench", {}),
+}
+"""Suites by prefix, and what is known of any of their tasks."""
+
+
 def _plain(prefix: str, env_id: str) -> str:
     """An id as `tasks.csv` spells it: suites take some in two ways."""
     if prefix == "dmc":
@@ -169,29 +175,11 @@ def _escape(name: str, prefix: str, rest: str) -> Task:
     for task in registry().values():
         if (prefix, _plain(prefix, rest)) == (_PREFIXES[task.suite], task.env_id):
             return task
-    match prefix:
-        case "gym":
-            return Task(name, "gym", "other", rest)
-        case "dmc":
-            if "-" not in rest:
-                raise ConfigError(
-                    f"task {shown(name)}: write dmc:domain-task, such as dmc:cheetah-run"
-                )
-            return Task(name, "dmc", "other", rest, episode_length=1000, normaliser=1000.0)
-        case "mw":
-            return Task(
-                name,
-                "metaworld",
-                "other",
-                rest,
-                pessimism=0.0,
-                episode_length=200,
-                metric="success",
-                normaliser=1.0,
-            )
-        case "hb":
-            return Task(name, "humanoidbench", "other", rest)
-        case _:
-            raise ConfigError(
-                f"task {shown(name)}: unknown suite {shown(prefix)}; use gym:, dmc:, mw: or hb:"
-            )
+    if prefix not in _ESCAPES:
+        raise ConfigError(
+            f"task {shown(name)}: unknown suite {shown(prefix)}; use gym:, dmc:, mw: or hb:"
+        )
+    if prefix == "dmc" and "-" not in rest:
+        raise ConfigError(f"task {shown(name)}: write dmc:domain-task, such as dmc:cheetah-run")
+    suite, facts = _ESCAPES[prefix]
+    return Task(name, suite, "other", rest, **facts)

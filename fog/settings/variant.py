@@ -21,3 +21,11 @@ class Variant:
     """What differs beyond that on the tasks of a suite."""
     horizon_discount: bool = False
     """Whether the discount follows from the length of an episode, see `horizon_discount`."""
+
+
+def of_family(family: str, *variants: tuple[str, str, bool, dict[str, Any]]) -> tuple[Variant, ...]:
+    """Variants of one family from their name, summary, use of the reset list and settings."""
+    return tuple(
+        Variant(name, family, summary, resets, settings)
+        for name, summary, resets, settings in variants
+    )

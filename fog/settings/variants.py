@@ -15,6 +15,7 @@ from fog.settings.opponents import OPPONENTS
 from fog.settings.options import unknown
 from fog.settings.scaling import scaled
 from fog.settings.variant import Variant as Variant
+from fog.settings.variant import of_family
 
 _SAC: dict[str, Any] = {
     "backbone": "sac",
@@ -32,7 +33,6 @@ _SAC: dict[str, Any] = {
 }
 _BALANCED = {**_SAC, "sampler": "decay", "epsilon": 1e-4, "tau": 0.1}
 _GROWING: dict[str, Any] = {"maximal_depth": 2, "expansion_updates": (50_000, 200_000)}
-_FIXED: dict[str, Any] = {"expansion_updates": ()}
 _STANDARD: dict[str, Any] = {
     **_SAC,
     "critic_layer_norm": False,
@@ -54,105 +54,74 @@ _CURES: dict[str, tuple[str, bool, dict[str, Any]]] = {
     "-grow": (", growing critics", False, _GROWING),
 }
 
-_MOTIVATING = "motivating example"
-_FOG = "FoG and its ablations"
-_UNIVERSALITY = "universality"
-_REBUTTAL = "rebuttal"
-_PRIMING = "primacy bias by dose"
 
-VARIANTS: dict[str, Variant] = {
-    variant.name: variant
-    for variant in (
-        Variant("sac", _MOTIVATING, "SAC, uniform replay, no resets", False, _SAC),
-        Variant("sac-reset", _MOTIVATING, "SAC with the reset list", True, _SAC),
-        Variant(
-            "per-sac",
-            _MOTIVATING,
-            "SAC with resets and prioritised replay",
-            True,
-            {**_SAC, "sampler": "per"},
-        ),
-        Variant("balanced-sac", _MOTIVATING, "SAC with resets and ER decay", True, _BALANCED),
-        Variant(
+def _fixed(depth: int) -> dict[str, Any]:
+    """Critics of so many blocks that do not grow."""
+    return {"expansion_updates": (), "initial_depth": depth, "maximal_depth": depth}
+
+
+_BUFFERS = (50_000, 100_000, 250_000, 500_000)
+
+_ALL = (
+    *of_family(
+        "motivating example",
+        ("sac", "SAC, uniform replay, no resets", False, _SAC),
+        ("sac-reset", "SAC with the reset list", True, _SAC),
+        ("per-sac", "SAC with resets and prioritised replay", True, {**_SAC, "sampler": "per"}),
+        ("balanced-sac", "SAC with resets and ER decay", True, _BALANCED),
+        (
             "expanded-sac",
-            _MOTIVATING,
             "SAC with resets, ER decay and growing critics (3 to 7 dense layers)",
             True,
             {**_BALANCED, **_GROWING},
         ),
-        Variant("fog", _FOG, "FoG: OBAC, ER decay, critics growing from depth 2 to 4", True),
-        Variant("fog-uniform", _FOG, "FoG without forgetting", True, {"sampler": "uniform"}),
-        Variant("fog-per", _FOG, "FoG with prioritised replay", True, {"sampler": "per"}),
-        Variant("fog-cuer", _FOG, "FoG with corrected uniform replay", True, {"sampler": "cuer"}),
-        Variant(
-            "fog-fixed2",
-            _FOG,
-            "FoG without growing, depth 2",
-            True,
-            {**_FIXED, "initial_depth": 2, "maximal_depth": 2},
-        ),
-        Variant(
-            "fog-fixed4",
-            _FOG,
-            "FoG without growing, depth 4",
-            True,
-            {**_FIXED, "initial_depth": 4, "maximal_depth": 4},
-        ),
-        Variant(
+    ),
+    *of_family(
+        "FoG and its ablations",
+        ("fog", "FoG: OBAC, ER decay, critics growing from depth 2 to 4", True, {}),
+        ("fog-uniform", "FoG without forgetting", True, {"sampler": "uniform"}),
+        ("fog-per", "FoG with prioritised replay", True, {"sampler": "per"}),
+        ("fog-cuer", "FoG with corrected uniform replay", True, {"sampler": "cuer"}),
+        ("fog-fixed2", "FoG without growing, depth 2", True, _fixed(2)),
+        ("fog-fixed4", "FoG without growing, depth 4", True, _fixed(4)),
+        (
             "obac-scaled",
-            _FOG,
             "OBAC scaled up: no forgetting, no growing",
             True,
-            {**_FIXED, "initial_depth": 2, "maximal_depth": 2, "sampler": "uniform"},
+            {**_fixed(2), "sampler": "uniform"},
         ),
-        Variant(
-            "fog-sac",
-            _UNIVERSALITY,
-            "FoG on SAC: without the offline critics",
-            True,
-            {"backbone": "sac"},
-        ),
-        Variant(
-            "sac-utd1",
-            _UNIVERSALITY,
-            "standard SAC at replay ratio 1: MLP 256-256, no LayerNorm",
-            False,
-            _STANDARD,
-        ),
-        Variant(
+    ),
+    *of_family(
+        "universality",
+        ("fog-sac", "FoG on SAC: without the offline critics", True, {"backbone": "sac"}),
+        ("sac-utd1", "standard SAC at replay ratio 1: MLP 256-256, no LayerNorm", False, _STANDARD),
+        (
             "sac-utd1-decay",
-            _UNIVERSALITY,
             "standard SAC at replay ratio 1 with ER decay",
             False,
             {**_STANDARD, "sampler": "decay"},
         ),
+    ),
+    *of_family(
+        "rebuttal",
         *(
-            Variant(
+            (
                 f"sac-utd1-{size // 1000}k",
-                _REBUTTAL,
                 f"standard SAC at replay ratio 1 with a buffer of {size // 1000}k transitions",
                 False,
                 {**_STANDARD, "capacity": size},
             )
-            for size in (50_000, 100_000, 250_000, 500_000)
+            for size in _BUFFERS
         ),
-        Variant(
-            "fog-utd2",
-            _REBUTTAL,
-            "FoG without resets at replay ratio 2",
-            False,
-            {"replay_ratio": 2.0},
-        ),
-        Variant(
+        ("fog-utd2", "FoG without resets at replay ratio 2", False, {"replay_ratio": 2.0}),
+        (
             "fog-sac-utd2",
-            _REBUTTAL,
             "FoG on SAC at replay ratio 2",
             True,
             {"backbone": "sac", "replay_ratio": 2.0},
         ),
-        Variant(
+        (
             "fog-ne",
-            _REBUTTAL,
             "FoG set against NE: SAC, an MLP that grows two blocks, replay ratio 2, no resets",
             False,
             {
@@ -163,14 +132,18 @@ VARIANTS: dict[str, Variant] = {
                 "maximal_depth": 2,
             },
         ),
-        *OPPONENTS,
+    ),
+    *OPPONENTS,
+    *of_family(
+        "primacy bias by dose",
         *(
-            Variant(f"{name}{cure}", _PRIMING, f"{told}{how}", resets, {**settings, **changes})
+            (f"{name}{cure}", f"{told}{how}", resets, {**settings, **changes})
             for name, (told, settings) in _PATIENTS.items()
             for cure, (how, resets, changes) in _CURES.items()
         ),
-    )
-}
+    ),
+)
+VARIANTS: dict[str, Variant] = {variant.name: variant for variant in _ALL}
 
 
 def get(name: str) -> Variant:
@@ -220,12 +193,7 @@ as the other agents have."""
 
 
 def horizon_discount(episode_length: int | None, action_repeat: int) -> float:
-    """SimBa's (and TD-MPC2's) discount: a fifth of an episode ahead, within [0.95, 0.995].
-
-    Args:
-        episode_length: simulator steps; 1,000 if unknown.
-        action_repeat: simulator steps for each decision.
-    """
+    """SimBa's (and TD-MPC2's) discount: a fifth of an episode ahead, within [0.95, 0.995]."""
     fifth = (episode_length or 1_000) / max(1, action_repeat) / 5.0
     return min(max((fifth - 1.0) / fifth, 0.95), 0.995)
 

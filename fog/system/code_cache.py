@@ -24,9 +24,6 @@ def cache_folder() -> Path:
 
     That is TORCHINDUCTOR_CACHE_DIR, by default torch's folder in /tmp. If others can write there,
     a warning says so, and both go to the user's cache directory instead.
-
-    Raises:
-        UserError: that one is not private either.
     """
     root = Path(os.environ.get(_VARIABLE) or _default()).absolute()
     if problem := _problem(root):
@@ -68,11 +65,7 @@ def _problem(root: Path) -> str | None:
 
 
 def distrust(path: Path) -> str | None:
-    """Why the contents of `path` must not be run: another user could have written them.
-
-    Raises:
-        OSError: it cannot be inspected.
-    """
+    """Why the contents of `path` must not be run: another user could have written them."""
     status = path.stat(follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         return "it is a link"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Protocol, TextIO, cast
+from typing import TextIO, cast
 
 from tqdm import tqdm
 
@@ -15,8 +15,8 @@ _LOG_INTERVAL = 30.0
 _BAR_INTERVAL = 0.5
 
 
-class Reporter(Protocol):
-    """Where a run says how far it is."""
+class Reporter:
+    """Where a run says how far it is. This one says nothing: for notebooks and libraries."""
 
     def advance(self, env_step: int, note: dict[str, str]) -> None:
         """`env_step` steps are made; `note` holds what else to show."""
@@ -29,22 +29,6 @@ class Reporter(Protocol):
 
     def close(self) -> None:
         """Leave the terminal tidy."""
-
-
-class Silent:
-    """Says nothing: for notebooks and other libraries."""
-
-    def advance(self, env_step: int, note: dict[str, str]) -> None:
-        """Ignore."""
-
-    def prime(self, made: int, dose: int) -> None:
-        """Ignore."""
-
-    def say(self, line: str) -> None:
-        """Ignore."""
-
-    def close(self) -> None:
-        """Ignore."""
 
 
 class _Dose:
@@ -73,7 +57,7 @@ class _Dose:
         return f"{share}, {rate:.0f} updates/s, {left} left"
 
 
-class Bar:
+class Bar(Reporter):
     """A tqdm bar with steps per second and the time left."""
 
     def __init__(self, total: int, initial: int, title: str, stream: TextIO) -> None:
@@ -112,7 +96,7 @@ class Bar:
         self._bar.close()
 
 
-class Lines:
+class Lines(Reporter):
     """One line every half minute, for logs that no terminal shows."""
 
     def __init__(self, total: int, initial: int, title: str, stream: TextIO) -> None:
@@ -150,15 +134,12 @@ class Lines:
         """Print a line."""
         print(plain(line), file=self._stream, flush=True)
 
-    def close(self) -> None:
-        """Nothing to tidy."""
-
 
 def reporter(total: int, initial: int, title: str, stream: TextIO | None = None) -> Reporter:
     """A bar on a terminal, plain lines elsewhere."""
     where = sys.stderr if stream is None else stream
     if where is None:  # closed from the start
-        return Silent()
+        return Reporter()
     kind = Bar if where.isatty() else Lines
     # Training continues when nothing reads its output any more, even when called from Python.
     return kind(total, initial, title, cast(TextIO, Lasting(where, str)))

@@ -38,12 +38,9 @@ class Evaluator:
     def __call__(
         self, agent: Agent, index: int, *, record: bool
     ) -> tuple[list[EpisodeScore], list[Episode]]:
-        """Run evaluation number `index` of the run.
+        """Run evaluation number `index` of the run, which decides the episodes' seeds.
 
-        Args:
-            agent: the agent that acts.
-            index: how many evaluations came before; decides the episodes' seeds.
-            record: whether to return complete episodes, for probes.
+        `record` also returns the complete episodes, for probes.
         """
         if self._env is None:
             # Made on first use: some suites open a renderer, which is slow.

@@ -34,14 +34,8 @@ class Learner:
     ) -> None:
         """Connect the parts of a run.
 
-        Args:
-            config: the run.
-            agent: whose networks change.
-            replay: where batches come from.
-            probes: notified of updates and changes.
-            progress: the run's counters; the count of updates is advanced here.
-            event: records a change, with a detail, in events.csv.
-            report: called with the progress of priming.
+        The count of updates in `progress` is advanced here. `event` records a change, with a
+        detail, in events.csv; `report` is called with the progress of priming.
         """
         self._config = config
         self._agent = agent

@@ -40,13 +40,9 @@ class Recorder:
     def __init__(
         self, directory: RunDirectory, config: Config, env_step: int, ledger: Ledger
     ) -> None:
-        """Open the tables of a run that is at `env_step`.
+        """Open the tables of a run that is at `env_step`: 0, or that of the checkpoint resumed.
 
-        Args:
-            directory: the run's directory.
-            config: decides which loggers are kept.
-            env_step: 0, or the step of the checkpoint that is resumed.
-            ledger: knows what that checkpoint continues; everything else is forgotten.
+        The ledger knows what that checkpoint continues; everything else is forgotten.
         """
         self._directory = directory
         self._ledger = ledger

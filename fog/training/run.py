@@ -17,7 +17,7 @@ from fog.settings.config import Config
 from fog.system import machine
 from fog.system.interrupts import StopRequest
 from fog.training import video
-from fog.training.console import Reporter, Silent, reporter
+from fog.training.console import Reporter, reporter
 from fog.training.learner import DivergedError
 from fog.training.trainer import Trainer
 
@@ -64,7 +64,7 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
         joining.split(directory.path)
     home = _resumable(directory, refused.append) if resume else None
     initial = 0 if home is None else int(home.name)
-    report: Reporter = Silent() if quiet else reporter(run.steps, initial, title)
+    report = Reporter() if quiet else reporter(run.steps, initial, title)
     for line in refused:
         report.say(line)
     trainer: Trainer | None = None

@@ -103,8 +103,7 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint of everything, between environment steps or between updates of one.
 
-        Raises:
-            DivergedError: the agent is not finite; the checkpoint before stays the last good one.
+        An agent that is not finite is not saved: the checkpoint before stays the last good one.
         """
         if not self.agent.is_finite():
             raise DivergedError("a parameter or optimiser moment is no longer finite")

@@ -15,22 +15,12 @@ DEFAULT_FPS = 30
 
 
 def check(config: Config) -> None:
-    """Fail now, not after days of training, if this machine cannot render the task.
-
-    Raises:
-        UserError: no OpenGL backend works; the message names the packages to install.
-    """
+    """Fail now, not after days of training, if this machine cannot render the task."""
     _make(config).close()
 
 
 def film(agent: Agent, config: Config, directory: Path) -> list[Path]:
-    """Play the deterministic policy and write one MP4 for each episode.
-
-    Args:
-        agent: the agent that acts.
-        config: the run; `video_episodes` says how many.
-        directory: where the files go.
-    """
+    """Play the deterministic policy and write one MP4 for each of `video_episodes` episodes."""
     env = _make(config)
     directory.mkdir(parents=True, exist_ok=True)
     paths = []

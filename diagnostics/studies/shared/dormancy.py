@@ -20,11 +20,7 @@ from diagnostics.studies.page import MissingDataError, Page
 
 
 def measured_ratios(page: Page, score: str, tau: float) -> pd.DataFrame:
-    """`dormant_ratios` of the page's runs.
-
-    Raises:
-        MissingDataError: no run recorded the score.
-    """
+    """`dormant_ratios` of the page's runs, some of which must have recorded the score."""
     page.main_task("dormancy")
     ratios = dormant_ratios(page.runs.dormancy, score=score, tau=tau)
     if ratios.empty:

@@ -37,15 +37,10 @@ def overview_bars(
 ) -> Plot:
     """Normalised scores by suite: the paper's four methods as printed, published runs, and ours.
 
-    Args:
-        page: The notebook's page.
-        peers: Published curves.
-        score: `best_score` (the paper's rule) or `final_score`, for published runs and ours.
-        normalisation: `by_constant`, or `by_best_run` (the paper's): over the best single run of
-            all methods shown. FoG's best run is known within bounds only; bars then stand in the
-            middle of what is possible, and the line shows the bounds.
-        aligned: Take the best on the coarsest grid of the methods of a task, not on each file's.
-        methods: Which published methods; None takes the main ones.
+    `by_best_run` is the paper's rule: over the best single run of all methods shown. FoG's best run
+    is known within bounds only; bars then stand in the middle of what is possible, and the line
+    shows the bounds. `aligned` takes the best on the coarsest grid of the methods of a task, not on
+    each file's. None as `methods` takes the main ones.
     """
     known = needed(peers)
     names = list(methods or known.main())

@@ -39,11 +39,7 @@ def opened(peers: str | None) -> Peers | None:
 
 
 def needed(peers: Peers | None) -> Peers:
-    """The published curves.
-
-    Raises:
-        MissingDataError: no folder of them was given.
-    """
+    """The published curves, if a folder of them was given."""
     if peers is None:
         raise MissingDataError(
             "no published curves: `fog import` fetches them, `fog figures --peers DIR` draws them"

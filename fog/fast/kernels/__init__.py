@@ -22,8 +22,7 @@ from fog.fast.kernels.build import BuildError, library
 def load() -> bool:
     """Build the kernels if needed (some seconds, once per machine) and register them.
 
-    Returns:
-        False if they cannot be built; torch's own products are then used, and a warning says so.
+    False if they cannot be built; torch's own products are then used, and a warning says so.
     """
     try:
         # For the whole process: compiled updates call into it.

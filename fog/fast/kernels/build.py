@@ -26,11 +26,8 @@ class BuildError(Exception):
 def library(cache: Path | None = None) -> Path:
     """The shared library, built if this source, compiler and processor have none in the cache.
 
-    Args:
-        cache: folder that keeps it; by default `fog.system.code_cache.cache_folder`.
-
-    Raises:
-        BuildError: it cannot be built here, or nowhere where others cannot write.
+    The cache is by default `fog.system.code_cache.cache_folder`. A BuildError says that it cannot
+    be built here, or nowhere where others cannot write.
     """
     try:
         folder = cache or cache_folder()

@@ -20,7 +20,7 @@ from fog.events import Episode, Probe, Update
 from fog.probing.dispatch import Counters, Probes, ProbeView
 from fog.probing.observed import ObservedFogAgent, facts_of
 from fog.replay import Batch, Replay, make_sampler
-from tests.fog.agents.agent_helpers import doubled
+from tests.fog.agent.agent_helpers import doubled
 from tests.training import tiny
 
 OBS, ACT, SIZE = 3, 2, 50

@@ -8,8 +8,8 @@ import torch
 
 from diagnostics.probes.curvature import Curvature, lanczos
 from fog.probing import registry
+from tests.diagnostics.probes.reference import reference_loss
 from tests.diagnostics.probes.stage import SIZE, build, normals
-from tests.diagnostics.probes.test_further_probes import reference_loss
 
 
 def hessian(stage, critic, noise):

@@ -9,8 +9,8 @@ import torch
 from diagnostics.probes.dormancy import Dormancy
 from fog.algorithms import losses
 from fog.events import Change
-from fog.networks import critic_layers
 from tests.diagnostics.probes.stage import SIZE, actor_loss, build, normals, promote
+from tests.fog.networks.tapped import critic_layers
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
