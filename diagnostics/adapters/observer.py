@@ -105,8 +105,7 @@ class Observer:
                 self._calls[name].start()
             except UserError as error:
                 self._leave_out(name, str(error).partition(": ")[2], error)
-        self._record.open()
-        self._record.tell(list(self._calls), self.unmeasured)
+        self._record.open(list(self._calls), self.unmeasured)
 
     def check(self) -> None:
         """Evaluate the agent on a few stored transitions, before anything is written.
@@ -205,7 +204,8 @@ class Observer:
         self._measured = self.progress.env_step
         for probes in self._calls.values():
             probes.window()
-        self._record.train(self.progress.env_step, self.progress.updates)
+        seconds = {name: probes.seconds[name] for name, probes in self._calls.items()}
+        self._record.train(self.progress.env_step, self.progress.updates, seconds)
 
     def _try_out(self) -> None:
         self._tried = True

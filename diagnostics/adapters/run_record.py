@@ -52,8 +52,8 @@ class RunRecord:
         self._last_return: float | None = None
         self._clock, self._updates = time.monotonic(), 0
 
-    def open(self) -> None:
-        """Make the directory and say that the run has begun.
+    def open(self, probes: Sequence[str], unmeasured: Mapping[str, str]) -> None:
+        """Make the directory and say that the run has begun, with these probes.
 
         Raises:
             UserError: a run is already there, or the directory cannot be written.
@@ -84,21 +84,24 @@ class RunRecord:
                 library=self._library,
                 metric="return",
             )
+            self.tell(probes, unmeasured)
+            train = (*TRAIN, *(f"probe_seconds.{name}" for name in probes))
             self._tables = {
                 name: CsvTable(self.path / f"{name}.csv", columns, self.ledger)
-                for name, columns in (("evals", EVALS), ("train", TRAIN), ("events", EVENTS))
+                for name, columns in (("evals", EVALS), ("train", train), ("events", EVENTS))
             }
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"cannot write run directory {self.path}: {reason}") from None
 
-    def train(self, env_step: int, updates: int) -> None:
-        """How far training has come."""
+    def train(self, env_step: int, updates: int, seconds: Mapping[str, float]) -> None:
+        """How far training has come, and how long each probe has taken so far."""
         now = time.monotonic()
         rate = (updates - self._updates) / max(now - self._clock, 1e-9)
         self._clock, self._updates = now, updates
         row = {"env_step": env_step, "updates": updates, "updates_per_second": rate}
-        self._tables["train"].append(row)
+        spent = {f"probe_seconds.{name}": value for name, value in seconds.items()}
+        self._tables["train"].append(row | spent)
 
     def evaluation(self, env_step: int, returns: Sequence[float], lengths: Sequence[int]) -> None:
         """Evaluation episodes."""

@@ -264,8 +264,7 @@ def test_crossq_is_measured_in_evaluation_mode_only():
 
 class Goals(Numbered):
     observation_space = gymnasium.spaces.Dict(
-        {name: Numbered.observation_space for name in ("observation", "achieved_goal",
-                                                      "desired_goal")}
+        dict.fromkeys(("observation", "achieved_goal", "desired_goal"), Numbered.observation_space)
     )  # fmt: skip
 
     def _obs(self):
