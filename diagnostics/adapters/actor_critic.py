@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from diagnostics.adapters.modules import ObservedModules, Targets
-from diagnostics.adapters.parts import Policy, require_evaluation_mode
+from diagnostics.adapters.parts import Policy, one_value, require_evaluation_mode
 from fog.errors import UserError
 from fog.events import Transitions
 from fog.networks import sample_action
@@ -133,7 +133,11 @@ def actor_critic(
         return (torch.cat([obs, own], dim=-1),) if joined else (obs, own)
 
     def smallest(networks: Sequence[nn.Module], obs: Tensor, action: Tensor) -> Tensor:
-        values = [network(*inputs(obs, action)).reshape(-1) for network in networks]
+        name = "target critic" if networks is others and others is not members else "critic"
+        values = [
+            one_value(network(*inputs(obs, action)), f"{name} {index}")
+            for index, network in enumerate(networks)
+        ]
         return torch.stack(values).amin(dim=0)
 
     def usual(batch: Transitions, noise: Tensor) -> Tensor:

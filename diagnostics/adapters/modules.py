@@ -14,6 +14,7 @@ from diagnostics.adapters.parts import (
     Policy,
     described,
     joined,
+    one_value,
     reinitialise,
     require_evaluation_mode,
     require_linear,
@@ -269,13 +270,7 @@ class ObservedModules:
         return self._stack([member(*inputs) for member in self._checked()])
 
     def _stack(self, values: list[Tensor]) -> Tensor:
-        for index, value in enumerate(values):
-            if value.dim() > 2 or value.shape[1:] not in ((), (1,)):
-                raise UserError(
-                    f"critic {index} returned shape {tuple(value.shape)}: it must return one value "
-                    "for each transition, (B,) or (B, 1)"
-                )
-        return torch.stack([value.reshape(-1) for value in values])
+        return torch.stack([one_value(value, f"critic {k}") for k, value in enumerate(values)])
 
     def _checked(self) -> list[nn.Module]:
         for member in self._members:

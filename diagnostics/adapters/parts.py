@@ -91,6 +91,20 @@ def joined(obs: Tensor, action: Tensor) -> tuple[Tensor, ...]:
     return (torch.cat([obs, action], dim=-1),)
 
 
+def one_value(output: Tensor, name: str) -> Tensor:
+    """A critic's output as (B,).
+
+    Raises:
+        UserError: it is not one value for each transition.
+    """
+    if output.dim() not in (1, 2) or output.shape[1:] not in ((), (1,)):
+        raise UserError(
+            f"{name} returned shape {tuple(output.shape)}: it must return one value for each "
+            "transition, (B,) or (B, 1)"
+        )
+    return output.reshape(-1)
+
+
 def require_linear(module: nn.Module) -> None:
     """Refuse a network without a linear layer, whose features cannot be known."""
     if not any(isinstance(part, nn.Linear) for part in module.modules()):

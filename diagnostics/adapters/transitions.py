@@ -109,7 +109,7 @@ def _read(source: TransitionSource) -> dict[str, NDArray[Any]]:
     try:
         with np.load(source, allow_pickle=False) as file:
             return {name: file[name] for name in file.files if name in COLUMNS}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
         reason = getattr(error, "strerror", None) or "it is no archive of numpy arrays (np.savez)"
         raise UserError(f"cannot read transitions from {source}: {reason}") from None
 

@@ -241,6 +241,8 @@ def test_files_that_cannot_be_read(tmp_path):
     ("changes", "message"),
     [
         ({"critics": [lambda obs, action: obs]}, r"critic 0 returned shape \(64, 3\)"),
+        ({"target_critics": [Actor().body]}, "loss cannot be computed on stored transitions"),
+        ({"target_critics": [lambda obs, action: obs]}, r"target critic 0 returned shape \(64, 3"),
         ({"critics": [Critic(nn.BatchNorm1d(8))]}, r"BatchNorm1d\) is in training mode.*eval"),
         ({"target_critics": [Critic(nn.Dropout())]}, r"Dropout\) is in training mode.*eval"),
         ({"policy": lambda obs: obs}, r"cannot be computed|returned shape \(64, 3\)"),
