@@ -146,7 +146,7 @@ def _forget_birth(observer: Observer, agent: ObservedModules) -> None:
     norms = observer.probe("norms")
     if norms is None:
         return
-    births = {}
+    births: dict[str, torch.Tensor] = {}
     for network in agent.networks:
         try:
             parameters = agent.parameters(network)

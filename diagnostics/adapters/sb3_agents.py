@@ -111,7 +111,8 @@ def _tqc_target(model: Any, batch: Transitions, noise: Tensor) -> Tensor:
     kept -= model.top_quantiles_to_drop_per_net * model.critic.n_critics
     quantiles = model.critic_target(batch.next_obs, action).flatten(1).sort(dim=1).values[:, :kept]
     value = quantiles - (_temperature(model) * log_prob)[:, None]
-    return batch.reward[:, None] + float(model.gamma) * batch.bootstrap[:, None] * value
+    target: Tensor = batch.reward[:, None] + model.gamma * batch.bootstrap[:, None] * value
+    return target
 
 
 def _tqc_loss(quantiles: Tensor, target: Tensor) -> Tensor:

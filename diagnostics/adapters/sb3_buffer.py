@@ -58,7 +58,7 @@ class BufferMemory:
     @property
     def size(self) -> int:
         """Transitions stored now."""
-        return min(self._steps, self._buffer.buffer_size) * self._envs
+        return min(self._steps * self._envs, self.capacity)
 
     @property
     def capacity(self) -> int:
@@ -135,8 +135,8 @@ class BufferMemory:
 
     def _ids(self, rows: IntArray, envs: IntArray) -> IntArray:
         newest = self._steps - 1
-        steps = newest - (newest - rows) % self._buffer.buffer_size
-        return steps * self._envs + envs
+        ids: IntArray = (newest - (newest - rows) % self._buffer.buffer_size) * self._envs + envs
+        return ids
 
     def _observed(self, rows: Any) -> Any:
         if self._normaliser is not None:
