@@ -51,7 +51,7 @@ test-slow: $(SLOW)/.installed ## the tests that take minutes each, and those of 
 		&& echo "Slurm: a real cluster of this node" \
 		|| echo "Slurm: not installed (apt-get install slurm-wlm munge); submitit's local executor only"
 	$(SLOW_TEST) -m slow
-	$(SLOW_TEST) tests/diagnostics/adapters/test_adapters.py tests/fog/sweep/test_ray.py tests/fog/sweep/test_slurm.py
+	$(SLOW_TEST) tests/diagnostics/adapters tests/fog/sweep/test_ray.py tests/fog/sweep/test_slurm.py
 
 attack: $(VENV)/.installed ## kill, damage, fuzz and fill disks, and see what survives (about 10 minutes)
 	$(BIN)/python -m tests.attack

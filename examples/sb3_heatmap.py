@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from stable_baselines3 import SAC
 
+import diagnostics
 from diagnostics.adapters.sb3 import ProbeCallback
 from diagnostics.metrics.primacy import column_indices
 
@@ -37,7 +38,7 @@ def train(steps: int, out: Path, seed: int) -> pd.DataFrame:
     )
     probes = ["critic_loss", "dormancy", "sample_counts", "churn", "validation"]
     callback = ProbeCallback(
-        out / "probes",
+        out / "Pendulum-v1" / "sb3-sac" / f"seed{seed}",
         probes,
         window_steps=steps // 10,
         seed=seed,
@@ -45,8 +46,7 @@ def train(steps: int, out: Path, seed: int) -> pd.DataFrame:
         eval_every=steps // 5,
     )
     model.learn(steps, callback=callback)
-    parts = sorted((out / "probes" / "critic_loss").glob("*.parquet"))
-    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
+    return diagnostics.load(out).critic_loss
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Probes on other people's agents: `sb3` for Stable-Baselines3, `modules` for any torch critic."""
+"""Probes on other people's agents: `sb3`, `loop` for plain torch, `checkpoint`; see `observer`."""

@@ -1,70 +1,32 @@
-"""Any critic made of torch modules as a agent of the probe protocol."""
+"""Any critic made of torch modules as an agent of the probe protocol."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from diagnostics.adapters.taps import feature_tap, hidden_taps, require_deterministic
+from diagnostics.adapters.parts import (
+    Policy,
+    described,
+    joined,
+    one_value,
+    reinitialise,
+    require_evaluation_mode,
+    require_linear,
+    squared_error,
+)
+from diagnostics.adapters.taps import feature_tap, hidden_taps
 from fog.errors import UserError
 from fog.events import Hidden, Loss, LossFunction, ObservedAgent, Transitions
 from fog.networks import squashed_log_density
 
 Targets: TypeAlias = Callable[[Transitions, Tensor], Tensor]
 """Transitions and standard normal noise (B, act_dim) to regression targets (B,)."""
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What probes can ask of a policy.
-
-    Attributes:
-        module: holds its parameters and hidden layers.
-        action: deterministic actions (B, act_dim) of observations, as the critic takes them.
-        loss: training loss per transition (B,), from transitions and noise; differentiable.
-        entropy_bonus: -alpha log pi of a sampled action (B,); None without entropy terms.
-        gaussian: mean and log std before squashing, (B, act_dim) each; None if there is none.
-    """
-
-    module: nn.Module
-    action: Callable[[Tensor], Tensor]
-    loss: Callable[[Transitions, Tensor], Tensor]
-    entropy_bonus: Callable[[Tensor, Tensor], Tensor] | None = None
-    gaussian: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
-
-
-def squared_error(values: Tensor, target: Tensor) -> Tensor:
-    """Sum over members of (Q - y)^2, (B,)."""
-    return (values - target).square().sum(dim=0)
-
-
-def reinitialise(module: nn.Module) -> None:
-    """Call `reset_parameters` wherever there are parameters, as torch does at birth.
-
-    Raises:
-        UserError: a submodule has parameters and no such method.
-    """
-    for name, part in module.named_modules():
-        if not list(part.parameters(recurse=False)):
-            continue
-        reset = getattr(part, "reset_parameters", None)
-        if reset is None:
-            raise UserError(
-                f"{name or 'the critic'} ({type(part).__name__}) has no reset_parameters: pass "
-                "`init` to ObservedModules, or leave warmstart out"
-            )
-        reset()
-
-
-def joined(obs: Tensor, action: Tensor) -> tuple[Tensor, ...]:
-    """What a member is called with: one tensor [obs, action]."""
-    return (torch.cat([obs, action], dim=-1),)
 
 
 class ObservedModules:
@@ -113,12 +75,17 @@ class ObservedModules:
         self.critic_lr = critic_lr
         self.act_dim = act_dim
         self.critics = ("online",)
+        self.unmeasured: dict[str, str] = {}
+        if update is None:
+            reason = "one update on a copy of the agent is not known: pass `update`"
+            self.unmeasured |= {"update_churn": reason, "layer_norms.update_norm": reason}
         self.networks = ("online",) if policy is None else ("online", "actor")
 
     @property
     def device(self) -> torch.device:
         """See `ObservedAgent`."""
-        return next(self._members[0].parameters()).device
+        parameter = next(self._members[0].parameters(), None)
+        return torch.device("cpu") if parameter is None else parameter.device
 
     @torch.no_grad()
     def losses(self, batch: Transitions, noise: Tensor) -> dict[str, Loss]:
@@ -139,11 +106,13 @@ class ObservedModules:
     def features(self, network: str, obs: Tensor, action: Tensor) -> Tensor:
         """See `ObservedAgent`: the input of the last linear layer."""
         if network == "actor":
+            require_linear(self._actor().module)
             with feature_tap(self._actor().module) as seen:
                 self._actor().action(obs)
             return seen[-1].unsqueeze(0)
         found = []
         for member in self._checked():
+            require_linear(member)
             with feature_tap(member) as seen:
                 member(*self._inputs(obs, action))
             found.append(seen[-1])
@@ -152,7 +121,13 @@ class ObservedModules:
     @torch.no_grad()
     def action(self, obs: Tensor) -> Tensor:
         """See `ObservedAgent`."""
-        return self._actor().action(obs)
+        action = self._actor().action(obs)
+        if action.shape != (len(obs), self.act_dim):
+            raise UserError(
+                f"the policy returned shape {tuple(action.shape)} for {len(obs)} observations: it "
+                f"must return ({len(obs)}, {self.act_dim})"
+            )
+        return action
 
     @torch.no_grad()
     def policy(self, obs: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -201,6 +176,11 @@ class ObservedModules:
     def parameters(self, network: str) -> dict[str, Tensor]:
         """See `ObservedAgent`: named `<member>.<parameter>`."""
         modules = [self._actor().module] if network == "actor" else self._members
+        for module in modules:
+            if next(module.parameters(), None) is None:
+                raise UserError(
+                    f"{described(module)} has no torch parameters, so only its output is seen"
+                )
         return {
             f"{index}.{name}": tensor.detach()
             for index, module in enumerate(modules)
@@ -225,13 +205,17 @@ class ObservedModules:
         self, critic: str, params: Mapping[str, Tensor], obs: Tensor, action: Tensor
     ) -> Tensor:
         """See `ObservedAgent`."""
-        values = []
+        return self._stack(self._outputs(params, obs, action))
+
+    def _outputs(self, params: Mapping[str, Tensor], obs: Tensor, action: Tensor) -> list[Tensor]:
+        """What every member returns if the critic had these parameters."""
+        outputs = []
         for index, member in enumerate(self._checked()):
             prefix = f"{index}."
             own = {k.removeprefix(prefix): v for k, v in params.items() if k.startswith(prefix)}
             inputs = self._inputs(obs, action)
-            values.append(torch.func.functional_call(member, own, inputs))
-        return self._stack(values)
+            outputs.append(torch.func.functional_call(member, own, inputs))
+        return outputs
 
     def loss(
         self, critic: str, params: Mapping[str, Tensor], batch: Transitions, noise: Tensor
@@ -273,18 +257,24 @@ class ObservedModules:
 
     @torch.no_grad()
     def _target(self, batch: Transitions, noise: Tensor) -> Tensor:
-        return self._targets(batch, noise).reshape(-1)
+        target = self._targets(batch, noise)
+        if target.numel() != len(batch.reward):
+            raise UserError(
+                f"the targets have shape {tuple(target.shape)} for {len(batch.reward)} "
+                "transitions: one number for each is needed"
+            )
+        return target.reshape(-1)
 
     def _values(self, batch: Transitions) -> Tensor:
         inputs = self._inputs(batch.obs, batch.action)
         return self._stack([member(*inputs) for member in self._checked()])
 
     def _stack(self, values: list[Tensor]) -> Tensor:
-        return torch.stack([value.reshape(-1) for value in values])
+        return torch.stack([one_value(value, f"critic {k}") for k, value in enumerate(values)])
 
     def _checked(self) -> list[nn.Module]:
         for member in self._members:
-            require_deterministic(member)
+            require_evaluation_mode(member)
         return self._members
 
     def _actor(self) -> Policy:
@@ -292,5 +282,5 @@ class ObservedModules:
             raise UserError(
                 "no policy was given: pass `policy`, or leave churn, offpolicy, overestimation out"
             )
-        require_deterministic(self._policy.module)
+        require_evaluation_mode(self._policy.module)
         return self._policy

@@ -37,7 +37,7 @@ needs_sb3 = pytest.mark.skipif(
 
 
 def read(directory: Path, table: str) -> pd.DataFrame:
-    parts = sorted((directory / table).glob("*.parquet"))
+    parts = sorted((directory / "probes" / table).glob("*.parquet"))
     return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
 
 
@@ -163,7 +163,7 @@ def test_any_torch_critic(tmp_path, agent):
     # Nobody told how this agent is updated.
     layers = read(tmp_path, "layer_norms")
     assert layers["update_norm"].isna().all() and (layers["birth_distance"] == 0).all()
-    assert not (tmp_path / "update_churn").exists()
+    assert not (tmp_path / "probes" / "update_churn").exists()
 
 
 def test_what_one_update_changes_of_somebody_s_agent(tmp_path, agent):
@@ -412,7 +412,7 @@ def test_sb3_agent_learns_the_same_with_probes(tmp_path, name):
     served = ("dormancy", "features", "churn", "overestimation", "validation", "plasticity")
     for each in (*served, "disagreement", "layer_norms", "srank"):
         assert len(read(tmp_path, each)) > 0
-    assert not (tmp_path / "update_churn").exists()
+    assert not (tmp_path / "probes" / "update_churn").exists()
     assert np.isfinite(read(tmp_path, "warmstart")["gap"]).any()
     assert len(read(tmp_path, "interference_rank")) == 6
     assert read(tmp_path, "offpolicy")["log_prob"].isna().all() == (name == "TD3")
@@ -459,7 +459,7 @@ def test_sb3_loss_is_the_library_s_own(tmp_path, monkeypatch, name):
 
     model = sb3_model(name)
     model.learn(100)
-    batch = BufferMemory(model).take(np.arange(30))
+    batch = BufferMemory(model.replay_buffer).take(np.arange(30))
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal((30, 1)).astype(np.float32))
     found = observed_by(model).losses(batch, noise)["online"]
 
@@ -496,7 +496,7 @@ def test_sb3_limits_are_named(tmp_path):
 
     with pytest.raises(UserError, match="gSDE"):
         observed_by(sb3_model("SAC", use_sde=True))
-    with pytest.raises(UserError, match="SAC and TD3"):
+    with pytest.raises(UserError, match="SAC, TD3, DDPG"):
         observed_by(stable_baselines3.PPO("MlpPolicy", "Pendulum-v1", device="cpu"))
     model = sb3_model(
         "SAC",
@@ -504,7 +504,7 @@ def test_sb3_limits_are_named(tmp_path):
         replay_buffer_kwargs={"handle_timeout_termination": False},
     )
     with pytest.raises(UserError, match="optimize_memory_usage"):
-        BufferMemory(model)
+        BufferMemory(model.replay_buffer)
 
 
 @needs_sb3
