@@ -126,7 +126,7 @@ def _rendered(rows: pd.DataFrame) -> str:
             str(row.seeds),
             _shown(row.final),
             _shown(row.best),
-            f"{_shown(row.iqm)} {_ends(row.iqm_low, row.iqm_high)}",
+            f"{_shown(row.iqm)}{_ends(row.iqm_low, row.iqm_high)}",
             _shown(row.primacy, "+.2f"),
             _shown(row.dormant_gradient, ".1%"),
             _shown(row.dormant_activation, ".1%"),
@@ -146,7 +146,7 @@ def _shown(value: float, form: str | None = None) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    return "[one seed]" if math.isnan(low) else f"[{_shown(low)}, {_shown(high)}]"
+    return "" if math.isnan(low) else f" [{_shown(low)}, {_shown(high)}]"
 
 
 def _plain(value: Any) -> Any:

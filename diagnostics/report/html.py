@@ -64,9 +64,7 @@ class Picture:
     missing: str = ""
 
 
-def render(
-    runs: Runs, *, source: str, out: Path, notebooks: Path | None = None, seed: int = 0
-) -> str:
+def render(runs: Runs, *, source: str, out: Path, notebooks: Path | None = None) -> str:
     """The page as text.
 
     Args:
@@ -74,14 +72,13 @@ def render(
         source: Where they were found, for the heading.
         out: Where the page will be; links are relative to its folder.
         notebooks: Folder of notebooks executed by `fog figures`.
-        seed: Of the bootstrap.
 
     Raises:
         AnalysisError: there are no runs.
     """
     if not len(runs):
         raise AnalysisError(f"no runs in {source}: train some with `fog train --out {source}`")
-    compared = compare(runs, seed=seed)
+    compared = compare(runs)
     facts = runs.runs
     tasks = list(dict.fromkeys(facts["task"]))
     environment = jinja2.Environment(
