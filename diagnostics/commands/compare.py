@@ -34,7 +34,8 @@ _HEADER = (
 )
 _NOTES = (
     "final: mean of the last evaluations. best: mean of each seed's best evaluation before its\n"
-    "last step, the paper's rule, {grid}.\n"
+    "last step, the paper's rule, {grid};\n"
+    "it is below final where the last evaluation is the highest, or the best one is off the grid.\n"
     "primacy: ln(loss of newest / oldest experience), 0 is unbiased. dormant grad., dormant act.:\n"
     "share of the critic's neurons whose gradient (the paper's text), or activation (the work it\n"
     f"cites), is <= {TAU:g} of their layer's mean."

@@ -192,11 +192,13 @@ def _notebooks(folder: Path | None, out: Path) -> list[dict[str, Any]]:
     found = []
     for name in names:
         path = folder / f"{name}.ipynb"
+        page = path.with_suffix(".html")
+        shown = page if page.exists() else path
         entry = entries.get(name, {})
         found.append(
             {
                 "name": name,
-                "link": _link(path, out) if path.exists() else "",
+                "link": _link(shown, out) if shown.exists() else "",
                 "error": entry.get("error"),
                 "seconds": _seconds(entry.get("seconds")),
                 "figures": [

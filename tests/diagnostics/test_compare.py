@@ -209,3 +209,10 @@ def test_meta_world_is_compared_by_success(tmp_path: Path) -> None:
     evals.to_csv(run / "evals.csv", index=False)
     row = compare(diagnostics.load(tmp_path, grid="all")).iloc[0]
     assert (row["final"], row["best"], row["metric"]) == (0.5, 0.5, "success")
+
+
+def test_best_below_final_is_explained_where_it_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["compare", "--runs", str(FIXTURE)]) == 0
+    assert "below final where the last evaluation is the highest" in capsys.readouterr().out
