@@ -98,14 +98,8 @@ def _keep_as_html(executed: Path) -> None:
         return
     import nbconvert
 
-    # Templates are looked for in this environment, which may have borrowed nbconvert from another.
-    home = Path(nbconvert.__file__).parents[4] / "share" / "jupyter" / "nbconvert" / "templates"
-    exporter = nbconvert.HTMLExporter(
-        extra_template_basedirs=[str(home)],
-        # Scripts for interactive widgets are left out, because there are none.
-        require_js_url="",
-        jquery_url="",
-    )
+    # Scripts for interactive widgets are left out, because there are none.
+    exporter = nbconvert.HTMLExporter(require_js_url="", jquery_url="")
     page, _ = exporter.from_filename(str(executed))
     executed.with_suffix(".html").write_text(page, encoding="utf-8")
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jupyter_core
+
 KERNEL = "python3"
 _LONGEST = 50
 """Of the folder of sockets: a socket's path may have 103 bytes, and Jupyter's names take 51."""
@@ -41,7 +43,13 @@ def pinned_kernel() -> Iterator[dict[str, Any]]:
     (directory / "kernel.json").write_text(json.dumps(spec))
     names = ("JUPYTER_PATH", "JUPYTER_RUNTIME_DIR")
     before = {name: os.environ[name] for name in names if name in os.environ}
-    paths = [str(home), *([before["JUPYTER_PATH"]] if "JUPYTER_PATH" in before else [])]
+    # Templates of pages are looked for in this environment, which may have borrowed its packages.
+    lender = Path(jupyter_core.__file__).parents[4] / "share" / "jupyter"
+    paths = [
+        str(home),
+        *([before["JUPYTER_PATH"]] if "JUPYTER_PATH" in before else []),
+        str(lender),
+    ]
     os.environ |= {"JUPYTER_PATH": os.pathsep.join(paths), "JUPYTER_RUNTIME_DIR": str(home)}
     try:
         yield {"kernel_name": KERNEL, "config": _config()}
