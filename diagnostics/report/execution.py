@@ -99,7 +99,8 @@ def _keep_as_html(executed: Path) -> None:
     import nbconvert
 
     # Scripts for interactive widgets are left out, because there are none.
-    exporter = nbconvert.HTMLExporter(require_js_url="", jquery_url="")
+    make: Any = nbconvert.HTMLExporter
+    exporter = make(require_js_url="", jquery_url="")
     page, _ = exporter.from_filename(str(executed))
     executed.with_suffix(".html").write_text(page, encoding="utf-8")
 

@@ -15,8 +15,8 @@ from typing import Any
 import jupyter_core
 
 KERNEL = "python3"
-_LONGEST = 50
-"""Of the folder of sockets: a socket's path may have 103 bytes, and Jupyter's names take 51."""
+_LONGEST = 90
+"""Of the folder of sockets: a socket's path may have 103 bytes, and ours are named `/kernel-1`."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def pinned_kernel() -> Iterator[dict[str, Any]]:
     ]
     os.environ |= {"JUPYTER_PATH": os.pathsep.join(paths), "JUPYTER_RUNTIME_DIR": str(home)}
     try:
-        yield {"kernel_name": KERNEL, "config": _config()}
+        yield {"kernel_name": KERNEL, "config": _config(home)}
     finally:
         for name in names:
             del os.environ[name]
@@ -67,8 +67,11 @@ def _short_folder() -> str | None:
     return None if short else "/tmp"
 
 
-def _config() -> Any:
+def _config(home: Path) -> Any:
     from traitlets.config import Config
 
-    transport = "ipc" if os.name == "posix" else "tcp"
-    return Config({"ConnectionFileMixin": {"transport": transport}})
+    if os.name != "posix":
+        return Config()
+    # Without `ip` the sockets are `kernel-ipc-1` and so on in the working directory, where those of
+    # another process already are.
+    return Config({"ConnectionFileMixin": {"transport": "ipc", "ip": str(home / "kernel")}})

@@ -79,7 +79,7 @@ def test_a_log_has_a_line_within_ten_seconds_and_one_every_half_minute(
     assert max(b - a for a, b in pairwise(times)) < 30
     said = stream.getvalue().splitlines()
     assert said[0] == "run: step 0/2000 (0%), starting"
-    assert said[-1].startswith("run: step 119/2000 (6%), 0.6 steps/s")
+    assert said[-1].startswith("run: step 119/2000 (6%), 0.7 steps/s")
 
 
 def test_the_thread_speaks_for_a_run_that_makes_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
