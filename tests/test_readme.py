@@ -44,7 +44,7 @@ def test_every_replacement_is_needed_and_make_targets_exist() -> None:
     assert all(f"\n{target}: " in makefile for target in targets)
 
 
-def test_every_command_says_how_long_it_takes() -> None:
+def test_every_command_says_what_to_look_at() -> None:
     for language, block in BLOCK.findall(README):
         if language != "bash":
             continue
@@ -52,4 +52,4 @@ def test_every_command_says_how_long_it_takes() -> None:
         for before, line in zip(["", *lines], lines, strict=False):
             if line.startswith(".venv/bin/fog") and "--device cuda" not in line:
                 told = line.partition(" # ")[2] or before
-                assert re.match(r"(# )?\d+ (s|minutes?)\. [A-Z]", told), line
+                assert re.match(r"(# )?[A-Z]", told.strip()), line
