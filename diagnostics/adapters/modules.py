@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from diagnostics.adapters.activations import hidden_layers
 from diagnostics.adapters.parts import (
     Policy,
     described,
@@ -20,7 +21,7 @@ from diagnostics.adapters.parts import (
     require_linear,
     squared_error,
 )
-from diagnostics.adapters.taps import feature_tap, hidden_taps
+from diagnostics.adapters.taps import feature_tap
 from fog.errors import UserError
 from fog.events import Hidden, Loss, LossFunction, ObservedAgent, Transitions
 from fog.networks import squashed_log_density
@@ -150,28 +151,14 @@ class ObservedModules:
         return obs.new_zeros(len(obs)) if bonus is None else bonus(obs, noise)
 
     def hidden(self, network: str, batch: Transitions, noise: Tensor) -> dict[str, Hidden]:
-        """See `ObservedAgent`: activation modules, in order of evaluation.
-
-        Layers whose activation is applied as a function are not seen.
+        """See `ObservedAgent`: activations between two layers, in order of evaluation.
 
         Raises:
-            UserError: the network has no activation module at all.
+            UserError: none was seen.
         """
         modules = [self._actor().module] if network == "actor" else self._checked()
         # Targets come first: they may evaluate the very modules that are tapped.
-        loss_of = self._network_loss(network, batch, noise)
-        with hidden_taps(modules) as taps, torch.enable_grad():
-            loss = loss_of()
-            zeros = [zero for tap in taps for zero in tap.zeros.values()]
-            grads = iter(torch.autograd.grad(loss.sum(), zeros))
-        gradients = [{name: next(grads) for name in tap.zeros} for tap in taps]
-        return {
-            name: Hidden(
-                torch.stack([tap.outputs[name] for tap in taps]),
-                torch.stack([each[name] for each in gradients]),
-            )
-            for name in taps[0].zeros
-        }
+        return hidden_layers(modules, self._network_loss(network, batch, noise))
 
     def parameters(self, network: str) -> dict[str, Tensor]:
         """See `ObservedAgent`: named `<member>.<parameter>`."""

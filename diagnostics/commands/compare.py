@@ -34,7 +34,8 @@ _HEADER = (
 )
 _NOTES = (
     "final: mean of the last evaluations. best: mean of each seed's best evaluation before its\n"
-    "last step, the paper's rule, {grid}.\n"
+    "last step, the paper's rule, {grid};\n"
+    "it is below final where the last evaluation is the highest, or the best one is off the grid.\n"
     "primacy: ln(loss of newest / oldest experience), 0 is unbiased. dormant grad., dormant act.:\n"
     "share of the critic's neurons whose gradient (the paper's text), or activation (the work it\n"
     f"cites), is <= {TAU:g} of their layer's mean."
@@ -126,7 +127,7 @@ def _rendered(rows: pd.DataFrame) -> str:
             str(row.seeds),
             _shown(row.final),
             _shown(row.best),
-            f"{_shown(row.iqm)} {_ends(row.iqm_low, row.iqm_high)}",
+            f"{_shown(row.iqm)}{_ends(row.iqm_low, row.iqm_high)}",
             _shown(row.primacy, "+.2f"),
             _shown(row.dormant_gradient, ".1%"),
             _shown(row.dormant_activation, ".1%"),
@@ -146,7 +147,7 @@ def _shown(value: float, form: str | None = None) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    return "[one seed]" if math.isnan(low) else f"[{_shown(low)}, {_shown(high)}]"
+    return "" if math.isnan(low) else f" [{_shown(low)}, {_shown(high)}]"
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from diagnostics.metrics.statistics import CONFIDENCE
+from diagnostics.metrics.student import CONFIDENCE
 
 Floats = NDArray[np.float64]
 

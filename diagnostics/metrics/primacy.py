@@ -28,11 +28,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from diagnostics.metrics.statistics import Interval
+from diagnostics.metrics import student
+from diagnostics.metrics.student import Interval
 
 FloatArray = NDArray[np.float64]
 
@@ -95,45 +97,30 @@ def column_indices(
 
 @dataclass(frozen=True)
 class Ranked:
-    """A variant's place: its index averaged over columns, and how surely the next one is worse."""
+    """A variant's place: its index averaged over columns, and how far the next one is behind."""
 
     variant: str
     index: Interval
     seeds: int
-    better_than_next: float
-    """Share of bootstrap samples in which its index is below that of the next; NaN for the last."""
+    behind: Interval
+    """The next one's index minus this one's, with Welch's interval; NaN for the last."""
 
 
-def rank(
-    variants: Mapping[str, Sequence[ArrayLike]],
-    rng: np.random.Generator,
-    *,
-    samples: int = 10_000,
-) -> list[Ranked]:
+def rank(variants: Mapping[str, Sequence[ArrayLike]]) -> list[Ranked]:
     """Variants from the least to the most primacy bias.
 
     Args:
         variants: for each variant one vector of column indices per seed. A seed's number is its
             mean over columns; columns that are NaN (the first) are left out.
-        rng: source of the resampling.
-        samples: bootstrap samples.
     """
     means = {name: _seed_means(seeds) for name, seeds in variants.items()}
     order = sorted(means, key=lambda name: means[name].mean())
-    drawn = {
-        name: rng.choice(values, (samples, len(values))).mean(axis=1)
-        for name, values in means.items()
-    }
-    ranked = []
-    for place, name in enumerate(order):
-        values, sample = means[name], drawn[name]
-        low, high = np.quantile(sample, [0.025, 0.975])
-        interval = Interval(float(values.mean()), float(low), float(high))
-        below = float("nan")
-        if place + 1 < len(order):
-            below = float(np.mean(sample < drawn[order[place + 1]]))
-        ranked.append(Ranked(name, interval, len(values), below))
-    return ranked
+    nothing = Interval(float("nan"), float("nan"), float("nan"))
+    behind = [student.difference(means[b], means[a]) for a, b in pairwise(order)]
+    return [
+        Ranked(name, student.mean(means[name]), len(means[name]), gap)
+        for name, gap in zip(order, [*behind, nothing], strict=True)
+    ]
 
 
 def _seed_means(seeds: Sequence[ArrayLike]) -> FloatArray:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from diagnostics.metrics import student
 from diagnostics.metrics.scores import Grid, best_score
-from diagnostics.metrics.statistics import Interval
+from diagnostics.metrics.student import Interval
 from diagnostics.peers.load import Peers
 
 UNIT = 25_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -29,7 +30,12 @@ Plot = tuple[Figure, pd.DataFrame]
 MANY = 6
 """Labels that one panel can hold, bands and all."""
 
-_BAND = "Lines: mean over {seeds}. Shaded: 95 % bootstrap interval over seeds{single}."
+_BAND = (
+    "Lines: mean over {seeds}. Shaded: 95 % Student interval over seeds{single}, cut off at the "
+    "panel."
+)
+_ROOM = 0.5
+"""How far bands may stretch the y axis to either side, as a share of what the lines span."""
 
 
 def curves(
@@ -81,6 +87,7 @@ def curves(
                     handles.setdefault(str(handle.get_label()), handle)
             panel.set_title(task, fontsize=10)
             panel.set_xlim(left=0)
+            panel.set_ylim(_limits(rows, log=log))
             if log:
                 log_axis(panel)
             if least_top is not None:
@@ -118,6 +125,7 @@ def highlighted(
             panel.set_title(solid.label, fontsize=10)
             panel.set_xlim(left=0)
             step_axis(panel, "environment step" if k + columns >= len(labels) else "")
+            panel.set_ylim(_limits(table))
             panel.tick_params(labelbottom=k + columns >= len(labels))
             if k % columns == 0:
                 panel.set_ylabel(ylabel)
@@ -148,6 +156,32 @@ def _line(axes: Axes, rows: pd.DataFrame, look: Line, *, band: bool = True) -> N
         )
 
 
+def _limits(
+    rows: pd.DataFrame, *, log: bool = False, also: float | None = None
+) -> tuple[float, float]:
+    """A y axis for lines and their bands; the band of three seeds can be wider than all lines.
+
+    Args:
+        rows: `mean_curves`.
+        log: Whether the axis is logarithmic.
+        also: A height that must be seen.
+    """
+    values = rows[["mean", "low", "high"]].to_numpy(float)
+    if log:
+        values = np.log10(np.where(values > 0, values, np.nan))
+    lines, bands = values[:, 0], values[np.isfinite(values)]
+    lines = np.append(lines[np.isfinite(lines)], [] if also is None else [also])
+    if not len(lines):
+        return (0.1, 1.0) if log else (0.0, 1.0)
+    least, most = lines.min(), lines.max()
+    room = _ROOM * (most - least) or np.inf
+    least = min(least, max(bands.min(), least - room))
+    most = max(most, min(bands.max(), most + room))
+    margin = 0.05 * (most - least) or 0.5
+    low, high = float(least - margin), float(most + margin)
+    return (10**low, 10**high) if log else (low, high)
+
+
 def index_curves(
     table: pd.DataFrame, overall: pd.DataFrame, events: pd.DataFrame, *, title: str
 ) -> Plot:
@@ -169,6 +203,7 @@ def index_curves(
         mark_events(left, events, expansions=False)
         left.set_xlim(left=0)
         left.axhline(0, color=COLOURS["black"], lw=0.8)
+        left.set_ylim(_limits(table, also=0.0))
         step_axis(left, "measured at env step")
         left.set_ylabel("primacy-bias index\n(ln newest / older loss, scale-free)")
         left.set_title("Over training; dashed lines: resets", fontsize=10)
@@ -188,7 +223,7 @@ def index_curves(
         right.set_ylim(len(overall) - 0.5, -0.5)
         right.set_xlabel("mean index over training")
         right.xaxis.set_major_locator(MaxNLocator(nbins=5))
-        right.set_title("Ranked, 95 % bootstrap interval", fontsize=10)
+        right.set_title("Ranked, 95 % Student interval", fontsize=10)
         crown(figure, title)
         small_print(
             figure,

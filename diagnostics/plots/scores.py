@@ -71,8 +71,8 @@ def score_bars(table: pd.DataFrame, *, title: str, ylabel: str) -> Plot:
         seeds = own["seeds"].astype(int).tolist()
         small_print(
             figure,
-            f"This project's runs: {seeds_text(seeds)} per task, 95 % stratified bootstrap "
-            "interval where there are several."
+            f"This project's runs: {seeds_text(seeds)} per task, 95 % Student interval "
+            "where there are several."
             + (" Paper: recomputed from its printed means, 3 seeds." if paper else ""),
         )
     return figure, table
@@ -110,7 +110,7 @@ def score_against(
         crown(figure, title, [handles[label] for label in looks], columns=5)
         small_print(
             figure,
-            f"Mean over {seeds_text(table['seeds'].astype(int).tolist())}; bars: 95 % bootstrap "
+            f"Mean over {seeds_text(table['seeds'].astype(int).tolist())}; bars: 95 % Student "
             "interval over seeds where there are several.",
         )
     return figure, table

@@ -7,7 +7,7 @@ Columns of the table:
   behind the paper's tables), among those on the grid `grid`: `25k` steps at scale 1, which are
   `grid_steps` in these runs, or `all`.
 - `iqm`, `iqm_low`, `iqm_high`: interquartile mean over seeds of the last evaluation, with its 95 %
-  bootstrap interval. NaN ends with one seed: nothing is known about the width then.
+  interval (`diagnostics.metrics.student`); its ends are NaN with one seed.
 - `primacy`: primacy-bias index of the online critic (`diagnostics.metrics.primacy`), mean over
   training.
 - `dormant_gradient`, `dormant_activation`: share of dormant neurons in the online critic at the
@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from diagnostics.errors import unknown
-from diagnostics.metrics import primacy, statistics
+from diagnostics.metrics import primacy, statistics, student
 from diagnostics.metrics.dormancy import SCORES, dormant_ratios
 from diagnostics.paper.names import ordered
 from diagnostics.runs.load import Runs
@@ -55,14 +55,13 @@ may have been measured on a separate step."""
 _HEATMAP = ("critic", "window", "window_start", "window_end", "count", "scaled")
 
 
-def compare(runs: Runs, *, sort: str = "variant", seed: int = 0) -> pd.DataFrame:
+def compare(runs: Runs, *, sort: str = "variant") -> pd.DataFrame:
     """The table described above.
 
     Args:
         runs: what to compare. Runs of other scales or settings get separate rows.
         sort: a key of `SORTABLE`; rows are sorted within their task. `variant` is the paper's
             order.
-        seed: of the bootstrap.
 
     Raises:
         AnalysisError: `sort` is not a column.
@@ -74,11 +73,10 @@ def compare(runs: Runs, *, sort: str = "variant", seed: int = 0) -> pd.DataFrame
         primacy=table["run"].map(_primacy(runs)),
         **{f"dormant_{score}": table["run"].map(_dormant(runs, score)) for score in SCORES},
     )
-    rng = np.random.default_rng(seed)
     rows = []
     for task, of_task in per_run.groupby("task", sort=False):
         for label in ordered(of_task["label"]):
-            rows.append({"task": task, **_row(of_task[of_task["label"] == label], rng)})
+            rows.append({"task": task, **_row(of_task[of_task["label"] == label])})
     compared = pd.DataFrame(rows)
     if sort == "variant" or compared.empty:
         return compared
@@ -89,9 +87,9 @@ def compare(runs: Runs, *, sort: str = "variant", seed: int = 0) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)
 
 
-def _row(runs: pd.DataFrame, rng: np.random.Generator) -> dict[str, Any]:
+def _row(runs: pd.DataFrame) -> dict[str, Any]:
     final = runs["final_score"].to_numpy(float)
-    iqm = statistics.interval(statistics.iqm, final[:, None], rng)
+    iqm = student.iqm(final)
     first = runs.iloc[0]
     return {
         "variant": first["variant"],

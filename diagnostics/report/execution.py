@@ -1,27 +1,22 @@
 """Runs notebooks through papermill: one after another, on the interpreter that runs this.
 
-Executed copies are written beside the figures, and `notebooks.json` records how each went. A
-notebook that fails does not stop the others.
+Executed copies are written beside the figures, each also as an HTML page, and `notebooks.json`
+records how each went. A notebook that fails does not stop the others.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from diagnostics.report.kernels import pinned_kernel
 from diagnostics.report.notebooks import Notebook
 
 INDEX = "notebooks.json"
-_KERNEL = "python3"
 
 
 @dataclass(frozen=True)
@@ -56,17 +51,19 @@ def execute_all(
     """
     out.mkdir(parents=True, exist_ok=True)
     outcomes = []
-    with _pinned_kernel():
+    with pinned_kernel() as kernel:
         for position, notebook in enumerate(notebooks):
             started(position, notebook)
-            outcome = _execute(notebook, out, parameters.get(notebook.name, {}))
+            outcome = _execute(notebook, out, parameters.get(notebook.name, {}), kernel)
             outcomes.append(outcome)
             ended(outcome)
     _write_index(out / INDEX, outcomes)
     return outcomes
 
 
-def _execute(notebook: Notebook, out: Path, parameters: Mapping[str, Any]) -> Outcome:
+def _execute(
+    notebook: Notebook, out: Path, parameters: Mapping[str, Any], kernel: Mapping[str, Any]
+) -> Outcome:
     # Imported here: it takes a second, and mistakes should be reported before.
     import papermill
 
@@ -78,58 +75,34 @@ def _execute(notebook: Notebook, out: Path, parameters: Mapping[str, Any]) -> Ou
             str(notebook.path),
             str(copy),
             parameters=dict(parameters),
-            kernel_name=_KERNEL,
             progress_bar=False,
             cwd=str(Path.cwd()),
-            config=_kernel_config(),
+            **kernel,
         )
     except papermill.PapermillExecutionError as failure:
         error = _one_line(f"{failure.ename}: {failure.evalue} (cell {failure.cell_index + 1})")
     except Exception as failure:
         # A kernel that died, a disk that is full: the next notebook may still work.
         error = _one_line(f"{type(failure).__name__}: {failure}")
+    try:
+        _keep_as_html(copy)
+    except Exception as failure:
+        error = error or _one_line(f"not kept as HTML: {type(failure).__name__}: {failure}")
     seconds = round(time.monotonic() - began, 1)
     return Outcome(notebook.name, copy.name, dict(parameters), seconds, error)
 
 
-@contextmanager
-def _pinned_kernel() -> Iterator[None]:
-    """A `python3` kernel that is the running interpreter, whatever kernels are installed.
+def _keep_as_html(executed: Path) -> None:
+    """A page beside the executed notebook, for any browser; only formulas need a network."""
+    if not executed.exists():
+        return
+    import nbconvert
 
-    The user's IPython profile is left out as well: its startup files could change results.
-    """
-    home = Path(tempfile.mkdtemp(prefix="fog-kernel-"))
-    # Nor does a kernel import from the folder it works in: -P for Python, the flag for IPython.
-    launcher = ("-P", "-m", "ipykernel_launcher", "--InteractiveShellApp.ignore_cwd=True")
-    spec = {
-        "argv": [sys.executable, *launcher, "-f", "{connection_file}"],
-        "display_name": "Python 3",
-        "language": "python",
-        "env": {"IPYTHONDIR": str(home / "ipython"), "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
-    }
-    directory = home / "kernels" / _KERNEL
-    directory.mkdir(parents=True)
-    (directory / "kernel.json").write_text(json.dumps(spec))
-    names = ("JUPYTER_PATH", "JUPYTER_RUNTIME_DIR")
-    before = {name: os.environ[name] for name in names if name in os.environ}
-    paths = [str(home), *([before["JUPYTER_PATH"]] if "JUPYTER_PATH" in before else [])]
-    # Connection files are in the runtime directory, and a socket's path must be short.
-    os.environ |= {"JUPYTER_PATH": os.pathsep.join(paths), "JUPYTER_RUNTIME_DIR": str(home)}
-    try:
-        yield
-    finally:
-        for name in names:
-            del os.environ[name]
-        os.environ |= before
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def _kernel_config() -> Any:
-    """Files in place of TCP ports, where the system can: ports of parallel calls may collide."""
-    from traitlets.config import Config
-
-    transport = "ipc" if os.name == "posix" else "tcp"
-    return Config({"ConnectionFileMixin": {"transport": transport}})
+    # Scripts for interactive widgets are left out, because there are none.
+    make: Any = nbconvert.HTMLExporter
+    exporter = make(require_js_url="", jquery_url="")
+    page, _ = exporter.from_filename(str(executed))
+    executed.with_suffix(".html").write_text(page, encoding="utf-8")
 
 
 def read_index(folder: Path) -> dict[str, dict[str, Any]]:

@@ -66,9 +66,7 @@ class Picture:
     missing: str = ""
 
 
-def render(
-    runs: Runs, *, source: str, out: Path, notebooks: Path | None = None, seed: int = 0
-) -> str:
+def render(runs: Runs, *, source: str, out: Path, notebooks: Path | None = None) -> str:
     """The page as text.
 
     Args:
@@ -76,14 +74,13 @@ def render(
         source: Where they were found, for the heading.
         out: Where the page will be; links are relative to its folder.
         notebooks: Folder of notebooks executed by `fog figures`.
-        seed: Of the bootstrap.
 
     Raises:
         AnalysisError: there are no runs.
     """
     if not len(runs):
         raise AnalysisError(f"no runs in {source}: train some with `fog train --out {source}`")
-    compared = compare(runs, seed=seed)
+    compared = compare(runs)
     calibration = Calibration.read()
     facts = runs.runs
     tasks = list(dict.fromkeys(facts["task"]))
@@ -222,11 +219,13 @@ def _notebooks(folder: Path | None, out: Path) -> list[dict[str, Any]]:
     found = []
     for name in names:
         path = folder / f"{name}.ipynb"
+        page = path.with_suffix(".html")
+        shown = page if page.exists() else path
         entry = entries.get(name, {})
         found.append(
             {
                 "name": name,
-                "link": _link(path, out) if path.exists() else "",
+                "link": _link(shown, out) if shown.exists() else "",
                 "error": entry.get("error"),
                 "seconds": _seconds(entry.get("seconds")),
                 "figures": [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from diagnostics.metrics import statistics
 from diagnostics.metrics.curves import mean_curves
 from diagnostics.metrics.scores import curve, normalise
 from diagnostics.paper import tables as paper
 from diagnostics.paper.names import label as paper_name
 from diagnostics.paper.names import ordered
+from diagnostics.peers.scores import mean_over_tasks
 from diagnostics.plots.curves import Plot, curves
 from diagnostics.plots.scores import score_bars
 from diagnostics.studies.page import MissingDataError, Page
@@ -67,7 +67,7 @@ def _scales(facts: pd.DataFrame) -> str:
 
 
 def normalised_bars(
-    page: Page, *, normalisation: str = "by_constant", score: str = "best_score", seed: int = 0
+    page: Page, *, normalisation: str = "by_constant", score: str = "best_score"
 ) -> Plot:
     """Normalised scores by group, with the paper's methods where they can be compared.
 
@@ -84,7 +84,6 @@ def normalised_bars(
             "outside the paper's 41 tasks there is no normaliser, shares of a best return need "
             "positive returns, and a run shorter than the grid has no evaluation on it"
         )
-    rng = np.random.default_rng(seed)
     present = [group for group in groups() if group in set(table["group"])]
     rows = []
     if normalisation == "by_constant":
@@ -92,7 +91,7 @@ def normalised_bars(
     for label in ordered(table["label"]):
         for group in present:
             cells = table[(table["label"] == label) & (table["group"] == group)]
-            rows.append(_bar(label, group, cells, normalisation, rng))
+            rows.append(_bar(label, group, cells, normalisation))
     rule = page.runs.grid.rule(score)
     over = "a constant of the suite" if normalisation == "by_constant" else "the best run on disk"
     return score_bars(
@@ -102,17 +101,19 @@ def normalised_bars(
     )
 
 
-def _bar(
-    label: str, group: str, cells: pd.DataFrame, column: str, rng: np.random.Generator
-) -> dict[str, object]:
+def _bar(label: str, group: str, cells: pd.DataFrame, column: str) -> dict[str, object]:
     row = {"group": group, "method": label, "source": "run", "tasks": cells["task"].nunique()}
     if cells.empty:
         return {**row, "score": np.nan, "low": np.nan, "high": np.nan, "seeds": 0}
-    by_task = [rows[column].to_numpy() for _, rows in cells.groupby("task")]
-    found = statistics.interval(statistics.mean, statistics.matrix(by_task), rng)
-    seeds = min(len(values) for values in by_task)
-    low, high = (found.low, found.high) if seeds > 1 else (np.nan, np.nan)
-    return {**row, "score": found.estimate, "low": low, "high": high, "seeds": seeds}
+    by_task = {str(task): rows[column].to_numpy() for task, rows in cells.groupby("task")}
+    seeds = min(map(len, by_task.values()))
+    found = mean_over_tasks(
+        {
+            task: (values.mean(), values.var(ddof=1) if len(values) > 1 else np.nan, len(values))
+            for task, values in by_task.items()
+        }
+    )
+    return {**row, "score": found.estimate, "low": found.low, "high": found.high, "seeds": seeds}
 
 
 def _paper_rows(present: list[str]) -> list[dict[str, object]]:

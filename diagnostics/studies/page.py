@@ -93,7 +93,7 @@ class Page:
             if not len(runs):
                 raise MissingDataError(
                     f"no run in {self.source} recorded the probe table {table!r}: "
-                    f"train with `--probes {table}` or `--probes all`"
+                    f"train with the probe of that name, or with all"
                 )
         groups = runs.identity.groupby("task", sort=True)["variant"].agg(["nunique", "size"])
         return str(groups.sort_values(["nunique", "size"], ascending=False, kind="stable").index[0])

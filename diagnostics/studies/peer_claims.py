@@ -18,7 +18,7 @@ import pandas as pd
 
 from diagnostics.metrics import student
 from diagnostics.metrics.scores import Grid
-from diagnostics.metrics.statistics import Interval
+from diagnostics.metrics.student import Interval
 from diagnostics.paper import tables as paper
 from diagnostics.paper.methods import method
 from diagnostics.peers.load import Peers

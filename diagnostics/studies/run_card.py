@@ -141,7 +141,7 @@ def inside(page: Page) -> Plot:
     tables = {name: page.runs.table(name) for name in _INSIDE}
     if all(table.empty for table in tables.values()):
         probes = "srank,dormancy,norms,churn,disagreement"
-        raise MissingDataError(f"the run has none of these tables: train with `--probes {probes}`")
+        raise MissingDataError(f"the run has none of these tables: train with the probes {probes}")
     return run_inside(curves_inside(**tables), page.runs.events, title="Inside the networks")
 
 

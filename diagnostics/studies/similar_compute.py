@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from diagnostics.metrics import statistics
+from diagnostics.metrics import student
 from diagnostics.paper.names import label as paper_name
 from diagnostics.paper.names import ordered
 from diagnostics.plots.scores import Plot, score_against
@@ -62,7 +62,7 @@ def costs(runs: Runs) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def cost_table(page: Page, *, score: str = "best_score", seed: int = 0) -> pd.DataFrame:
+def cost_table(page: Page, *, score: str = "best_score") -> pd.DataFrame:
     """Per label of the main task: mean score with its interval, and what it cost."""
     page.require()
     task = page.main_task()
@@ -71,24 +71,22 @@ def cost_table(page: Page, *, score: str = "best_score", seed: int = 0) -> pd.Da
         raise MissingDataError(
             f"no run on {task} in {page.source} has a score yet ({page.runs.grid.rule(score)})"
         )
-    rng = np.random.default_rng(seed)
     rows = []
     for label in ordered(found["label"]):
         cells = found[found["label"] == label].dropna(subset=[score])
         if cells.empty:
             continue
         values = cells[score].to_numpy(float)
-        interval = statistics.interval(statistics.mean, values[:, None], rng)
-        one = len(values) < 2
+        scored = student.mean(values)
         rows.append(
             {
                 "task": task,
                 "label": label,
                 "variant": paper_name(label),
                 "rule": page.runs.grid.rule(score),
-                "score": interval.estimate,
-                "low": np.nan if one else interval.low,
-                "high": np.nan if one else interval.high,
+                "score": scored.estimate,
+                "low": scored.low,
+                "high": scored.high,
                 "seeds": len(values),
                 **{name: float(cells[name].mean()) for name, _ in _COSTS},
             }

@@ -23,8 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from diagnostics.errors import AnalysisError
-from diagnostics.metrics import student
-from diagnostics.metrics.statistics import CONFIDENCE, Interval
+from diagnostics.metrics.student import CONFIDENCE, Interval, compared
 from diagnostics.runs.labels import another_cuer
 from diagnostics.runs.load import Runs
 from diagnostics.studies.claims import Claim, Contrast, Measure, variants_of
@@ -179,29 +178,6 @@ def samples_of(runs: Runs, claim: Claim) -> list[Sample]:
             arrays = tuple(part.to_numpy(float) for part in parts)
             found.append(Sample(contrast, task, arrays, paired))
     return found
-
-
-def difference(values: NDArray[np.float64], others: NDArray[np.float64] | None = None) -> Interval:
-    """Mean of one sample, or difference of the means of two, with Student's or Welch's interval."""
-    return compared(values, others)[0]
-
-
-def compared(
-    values: NDArray[np.float64], others: NDArray[np.float64] | None = None
-) -> tuple[Interval, float]:
-    """`difference`, and the p-value of the two-sided test against zero that belongs to it.
-
-    The ends and p are NaN with fewer than two values in a sample, or where all are equal: nothing
-    is known about the width then.
-    """
-    samples = [values] if others is None else [values, others]
-    estimate = float(values.mean() - (0.0 if others is None else others.mean()))
-    if min(map(len, samples)) < 2:
-        return Interval(estimate, float("nan"), float("nan")), float("nan")
-    squares = np.array([sample.var(ddof=1) / len(sample) for sample in samples])
-    degrees = np.array([len(sample) - 1 for sample in samples])
-    interval = student.interval(estimate, squares, degrees)
-    return interval, student.p_value(estimate, squares, degrees)
 
 
 def judged(found: Interval) -> Verdict:

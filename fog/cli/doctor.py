@@ -77,7 +77,7 @@ def _text(report: dict[str, Any]) -> str:
         lines.append(
             f"  {mark}  {status['suite']:<14} {status['version'] or '-':<8} {status['detail']}"
         )
-    lines += ["", "rendering (only videos and HumanoidBench need it)"]
+    lines += ["", "rendering (only videos need it; one that works is enough)"]
     lines += [
         f"  {'ok  ' if at == 'works' else 'miss'}  {name:<14} {at}"
         for name, at in report["gl"].items()

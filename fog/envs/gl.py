@@ -66,14 +66,14 @@ def _start_trial(backend: str) -> subprocess.Popen[str]:
         env={**environment, "MUJOCO_GL": backend},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
     )
 
 
 def _outcome(trial: subprocess.Popen[str], timeout: float) -> str:
     try:
-        output, errors = trial.communicate(timeout=timeout)
+        output, _ = trial.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         trial.kill()
         trial.communicate()
@@ -82,8 +82,8 @@ def _outcome(trial: subprocess.Popen[str], timeout: float) -> str:
         return _WORKS
     if trial.returncode < 0:
         return f"crashed with signal {-trial.returncode}"
-    lines = [line.strip() for line in errors.splitlines() if line.strip()]
-    return lines[-1] if lines else f"failed with exit code {trial.returncode}"
+    # Its traceback tells a user nothing: what is missing is nearly always the driver.
+    return f"no context from its driver: on Debian, apt-get install {DEBIAN_PACKAGES}"
 
 
 @functools.cache

@@ -102,7 +102,7 @@ def newest_valid(
     if reasons:
         raise UserError(
             f"no usable checkpoint in {root}: {'; '.join(reasons)}. Put the file back from a copy, "
-            "or start the run again in another --out"
+            "or start the run again in another folder"
         )
     return None
 

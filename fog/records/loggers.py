@@ -49,7 +49,7 @@ class WeightsAndBiases:
             import wandb
         except ImportError:
             raise UserError(
-                "--wandb needs the wandb package: pip install 'fog-diagnostics[wandb]'"
+                "wandb: the package is not installed: pip install 'fog-diagnostics[wandb]'"
             ) from None
         run = config.run
         self._run = wandb.init(

@@ -72,8 +72,8 @@ class RunDirectory:
             status = self.manifest().get("status", "unfinished")
             self.unlock()
             raise UserError(
-                f"{self.path} already holds a run ({status}): add --resume to continue it, "
-                "or choose another --out or --seed"
+                f"{self.path} already holds a run ({status}): resume it, or choose "
+                "another out or seed"
             )
 
     def _refuse_headless(self) -> None:
@@ -84,7 +84,7 @@ class RunDirectory:
             self.unlock()
             raise UserError(
                 f"{self.path} holds {left[0]} of a run, but not its config.yaml: put that back "
-                "to continue it, or choose another --out or --seed"
+                "to continue it, or choose another out or seed"
             )
 
     @classmethod
@@ -93,7 +93,7 @@ class RunDirectory:
         directory = cls(path_of(config))
         directory._refuse_headless()
         if not directory.holds_run():
-            raise UserError(f"nothing to resume in {directory.path}: drop --resume to start it")
+            raise UserError(f"nothing to resume in {directory.path}: start it without resume")
         directory.lock()
         if difference := directory.difference(config):
             directory.unlock()

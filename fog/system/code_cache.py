@@ -31,7 +31,7 @@ def cache_folder() -> Path:
         if worse := _problem(spare):
             raise UserError(
                 f"no private folder for compiled code: {worse}; set {_VARIABLE} to a folder that "
-                "only you can write, or use --compile off"
+                "only you can write, or set compile to off"
             )
         warnings.warn(f"{problem}: compiled code goes to {spare} instead", stacklevel=2)
         root = spare

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from typing import TextIO, cast
 
@@ -11,7 +12,9 @@ from tqdm import tqdm
 from fog.system.streams import Lasting
 from fog.system.text import plain
 
-_LOG_INTERVAL = 30.0
+_LOG_FIRST = 5.0
+_LOG_INTERVAL = 25.0
+"""Seconds to the first line of a log, and between lines."""
 _BAR_INTERVAL = 0.5
 
 
@@ -97,7 +100,11 @@ class Bar(Reporter):
 
 
 class Lines(Reporter):
-    """One line every half minute, for logs that no terminal shows."""
+    """A first line soon and then two or three a minute, for logs that no terminal shows.
+
+    They come from a thread: a compilation, an evaluation or a probe can take minutes, in which no
+    step is made.
+    """
 
     def __init__(self, total: int, initial: int, title: str, stream: TextIO) -> None:
         self._total = total
@@ -105,34 +112,58 @@ class Lines(Reporter):
         self._title = title
         self._stream = stream
         self._began = time.monotonic()
-        self._last = self._began
+        self._due = self._began + _LOG_FIRST
         self._dose = _Dose()
+        self._step = initial
+        self._note: dict[str, str] = {}
+        self._priming = ""
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        threading.Thread(target=self._watch, name="fog-progress", daemon=True).start()
 
     def advance(self, env_step: int, note: dict[str, str]) -> None:
-        """Print a line if the last one is old or the run is at its end."""
-        now = time.monotonic()
-        if now - self._last < _LOG_INTERVAL and env_step < self._total:
-            return
-        self._last = now
-        rate = (env_step - self._initial) / max(now - self._began, 1e-9)
-        left = tqdm.format_interval((self._total - env_step) / rate) if rate > 0 else "?"
-        notes = " ".join(f"{key}={value}" for key, value in note.items())
-        self.say(
-            f"{self._title}: step {env_step}/{self._total} ({env_step / self._total:.0%}), "
-            f"{rate:.1f} steps/s, {left} left, {notes}"
-        )
+        """Print a line if one is due or the run is at its end."""
+        with self._lock:
+            self._step, self._note, self._priming = env_step, note, ""
+            self.tick(now=env_step >= self._total)
 
     def prime(self, made: int, dose: int) -> None:
-        """Print a line if the last one is old or the priming is at its end."""
-        self._began += self._dose.pause()
-        told, now = self._dose.told(made, dose), time.monotonic()
-        if now - self._last >= _LOG_INTERVAL or made == dose:
-            self._last = now
-            self.say(f"{self._title}: priming {told}")
+        """Print a line if one is due or the priming is at its end."""
+        with self._lock:
+            self._began += self._dose.pause()
+            self._priming = self._dose.told(made, dose)
+            self.tick(now=made == dose)
+
+    def tick(self, *, now: bool = False) -> None:
+        """Print how far the run is if a line is due, or `now`."""
+        with self._lock:
+            if time.monotonic() >= self._due or now:
+                self._due = time.monotonic() + _LOG_INTERVAL
+                self.say(f"{self._title}: {self._told()}")
+
+    def _told(self) -> str:
+        if self._priming:
+            return f"priming {self._priming}"
+        made = self._step - self._initial
+        share = f"step {self._step}/{self._total} ({self._step / self._total:.0%})"
+        if made <= 0:
+            return f"{share}, starting"
+        rate = made / max(time.monotonic() - self._began, 1e-9)
+        left = tqdm.format_interval((self._total - self._step) / rate)
+        notes = " ".join(f"{key}={value}" for key, value in self._note.items())
+        return f"{share}, {rate:.1f} steps/s, {left} left, {notes}"
+
+    def _watch(self) -> None:
+        while not self._closed.wait(1.0):
+            self.tick()
 
     def say(self, line: str) -> None:
         """Print a line."""
         print(plain(line), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Print no more lines."""
+        self._closed.set()
 
 
 def reporter(total: int, initial: int, title: str, stream: TextIO | None = None) -> Reporter:

@@ -25,7 +25,7 @@ def device_of(config: Config) -> torch.device:
     """
     wanted = config.runtime.device
     if wanted == "cuda" and not torch.cuda.is_available():
-        raise UserError("device: no CUDA device here; use --device cpu")
+        raise UserError("device: no CUDA device here; use cpu or auto")
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(wanted)
@@ -44,13 +44,13 @@ def compiles(config: Config, device: torch.device) -> bool:
         if wanted == "on":
             raise UserError(
                 f"compile: an update of {config.agent.backbone} depends on how many there were and "
-                "cannot be compiled; use --compile auto"
+                "cannot be compiled; use auto"
             )
         return False
     obstacle = compile_obstacle(device)
     if wanted == "on":
         if obstacle:
-            raise UserError(f"compile: {obstacle}, or use --compile off")
+            raise UserError(f"compile: {obstacle}, or set it to off")
         return True
     total = UpdateSchedule.from_config(config).total
     depths = 1 + config.network.maximal_depth - config.network.initial_depth

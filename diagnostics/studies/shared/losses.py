@@ -30,7 +30,7 @@ def _grids(page: Page, runs: Runs, quantity: str, critic: str) -> dict[str, Loss
     if not grids:
         raise MissingDataError(
             f"no run in {page.source} recorded the loss of the {critic} critic: "
-            "train with `--probes critic_loss`"
+            "train with the probe critic_loss"
         )
     return grids
 

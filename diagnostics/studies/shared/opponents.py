@@ -156,16 +156,12 @@ def own_label(label: str, scale: float) -> str:
 def bands(table: pd.DataFrame) -> pd.DataFrame:
     """Mean over seeds and 95 % Student interval at every step of every task and series.
 
-    Three seeds are few for a bootstrap, which never leaves their range; Student's interval covers
-    what it says. The interval of one seed is NaN.
+    The interval of one seed is NaN.
     """
     groups = table.groupby(["task", "series", "env_step"], sort=False)["value"]
     found = groups.agg(mean="mean", spread="std", seeds="count").reset_index()
     found = found[found["seeds"] > 0].sort_values("env_step", kind="stable")
-    seeds = found["seeds"].to_numpy(float)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        factor = student.quantile(seeds - 1) / np.sqrt(seeds)
-    half = found["spread"].to_numpy(float) * np.where(seeds > 1, factor, np.nan)
+    half = student.half_width(found["spread"], found["seeds"])
     return found.assign(low=found["mean"] - half, high=found["mean"] + half).drop(columns="spread")
 
 

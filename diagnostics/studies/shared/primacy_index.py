@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from diagnostics.metrics import primacy
@@ -31,15 +30,14 @@ def indices(runs: Runs, quantity: str = "scaled") -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-def index_summary(table: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
-    """Per label the mean index over training with its bootstrap interval, least bias first."""
-    rng = np.random.default_rng(seed)
+def index_summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Per label the mean index over training with its 95 % interval, least bias first."""
     usable = table.dropna(subset=["index"])
     per_seed = {
         label: [run["index"].to_numpy() for _, run in rows.groupby("run")]
         for label, rows in usable.groupby("label")
     }
-    ranked = primacy.rank({name: per_seed[name] for name in ordered(per_seed)}, rng)
+    ranked = primacy.rank({name: per_seed[name] for name in ordered(per_seed)})
     return pd.DataFrame(
         {
             "label": [entry.variant for entry in ranked],
@@ -47,7 +45,9 @@ def index_summary(table: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
             "low": [entry.index.low for entry in ranked],
             "high": [entry.index.high for entry in ranked],
             "seeds": [entry.seeds for entry in ranked],
-            "better_than_next": [entry.better_than_next for entry in ranked],
+            "behind": [entry.behind.estimate for entry in ranked],
+            "behind_low": [entry.behind.low for entry in ranked],
+            "behind_high": [entry.behind.high for entry in ranked],
         }
     )
 
@@ -67,20 +67,21 @@ def primacy_index(page: Page, *, quantity: str = "scaled") -> Plot:
 
 
 def primacy_ranking(page: Page, *, quantity: str = "scaled") -> pd.DataFrame:
-    """The ranking as a table, with the share of resamplings in which the next one is worse."""
+    """The ranking as a table, with how far the next one is behind."""
     task = page.main_task("critic_loss")
     table = indices(page.of_task(task), quantity)
     if not table["index"].notna().any():
         raise MissingDataError(f"no index on {task}")
     summary = index_summary(table)
-    one = summary["seeds"] < 2
     return pd.DataFrame(
         {
             "variant": summary["label"].map(paper_name),
             "index": summary["index_mean"],
-            "95 % low": summary["low"].mask(one),
-            "95 % high": summary["high"].mask(one),
+            "95 % low": summary["low"],
+            "95 % high": summary["high"],
             "seeds": summary["seeds"],
-            "P(less bias than the next)": summary["better_than_next"].mask(one),
+            "next one minus this": summary["behind"],
+            "its 95 % low": summary["behind_low"],
+            "its 95 % high": summary["behind_high"],
         }
     )

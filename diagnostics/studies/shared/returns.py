@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
-from diagnostics.metrics import statistics
+from diagnostics.metrics import student
 from diagnostics.metrics.curves import mean_curves
 from diagnostics.metrics.scores import curve
 from diagnostics.paper.names import label as paper_name
@@ -23,7 +22,7 @@ def returns(page: Page, *, title: str = "") -> Plot:
     return curves(table, page.runs.events, title=title)
 
 
-def scores(page: Page, *, seed: int = 0) -> pd.DataFrame:
+def scores(page: Page) -> pd.DataFrame:
     """Final and best return of every label on every task, mean with 95 % interval over seeds."""
     page.require()
     facts, best = page.runs.runs, page.runs.grid.rule("best_score")
@@ -36,8 +35,8 @@ def scores(page: Page, *, seed: int = 0) -> pd.DataFrame:
                 {
                     "task": task,
                     "variant": paper_name(label),
-                    "final": _cell(cells["final_score"], seed),
-                    best: _cell(cells["best_score"], seed),
+                    "final": _cell(cells["final_score"]),
+                    best: _cell(cells["best_score"]),
                     "seeds": len(cells),
                     "metric": cells["metric"].iloc[0],
                 }
@@ -49,11 +48,13 @@ def scores(page: Page, *, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _cell(values: pd.Series, seed: int) -> str:
+def _cell(values: pd.Series) -> str:
     known = values.dropna().to_numpy(float)
     if not len(known):
         return "missing"
+    found = student.mean(known)
     if len(known) == 1:
-        return f"{known[0]:,.4g} (1 seed)"
-    found = statistics.interval(statistics.mean, known[:, None], np.random.default_rng(seed))
+        return f"{found.estimate:,.4g} (1 seed)"
+    if found.low != found.low:
+        return f"{found.estimate:,.4g} (all seeds equal)"
     return f"{found.estimate:,.4g} [{found.low:,.4g}, {found.high:,.4g}]"

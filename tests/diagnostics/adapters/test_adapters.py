@@ -290,25 +290,6 @@ def test_gradients_at_the_input_of_any_activation_module():
     assert (hidden["act"].gradient != 0).any()
 
 
-class Functional(nn.Module):
-    """As CleanRL writes it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.head = nn.Linear(OBS + ACT, 8), nn.Linear(8, 1)
-
-    def forward(self, x):
-        return self.head(nn.functional.relu(self.first(x)))
-
-
-def test_activations_that_cannot_be_seen_are_refused_by_name(agent):
-    observed = ObservedModules([Functional()], lambda batch, _: batch.reward, ACT)
-    with pytest.raises(UserError, match=r"Functional has no activation module.*nn\.ReLU"):
-        observed.hidden("online", agent.buffer, torch.zeros(SIZE, ACT))
-    # Everything else about it can be probed.
-    assert observed.features("online", agent.buffer.obs, agent.buffer.action).shape == (1, SIZE, 8)
-
-
 def test_replay_iterator(agent):
     memory = agent.memory()
     batch = memory.take(np.array([40, 3, 17, 3]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from diagnostics.metrics.curves import mean_curves
 
@@ -26,12 +27,18 @@ def test_mean_and_interval_contain_each_other():
     assert (found["seeds"] == 8).all()
 
 
-def test_interval_has_the_width_of_the_standard_error():
+def test_the_interval_is_students():
     rng = np.random.default_rng(1)
     values = rng.normal(0, 1, (50, 200))
     found = mean_curves(table(values), "return")
-    half = (found["high"] - found["low"]).mean() / 2
-    assert abs(half / (1.96 * values.std(axis=0).mean() / np.sqrt(50)) - 1) < 0.05
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    np.testing.assert_allclose(found["low"], expected.low)
+    np.testing.assert_allclose(found["high"], expected.high)
+
+
+def test_three_seeds_leave_their_range():
+    found = mean_curves(table([[1.0], [2.0], [4.0]]), "return").iloc[0]
+    assert found["low"] < 1 and found["high"] > 4
 
 
 def test_one_seed_has_no_interval():

@@ -57,14 +57,17 @@ def test_ranking():
         name: [np.append(np.nan, level + 0.1 * noise.standard_normal(9)) for _ in range(5)]
         for name, level in (("sac", 2.0), ("balanced", 0.5), ("expanded", 0.49))
     }
-    ranked = rank(made, rng())
-    assert ranked[-1].variant == "sac" and np.isnan(ranked[-1].better_than_next)
-    assert ranked[1].better_than_next == 1.0
-    assert 0.02 < ranked[0].better_than_next < 0.999
+    ranked = rank(made)
+    assert ranked[-1].variant == "sac" and np.isnan(ranked[-1].behind).all()
+    assert ranked[1].behind.low > 1 and ranked[1].behind.high < 2
+    assert ranked[0].behind.low < 0 < ranked[0].behind.high
+    assert ranked[0].behind.estimate == ranked[1].index.estimate - ranked[0].index.estimate
     assert [place.seeds for place in ranked] == [5, 5, 5]
     assert all(place.index.low < place.index.estimate < place.index.high for place in ranked)
+    alone = rank({"sac": [[1.0, 2.0]]})[0]
+    assert alone.index.estimate == 1.5 and np.isnan(alone.index.low)
     with pytest.raises(ValueError, match="finite"):
-        rank({"sac": [[np.nan]]}, rng())
+        rank({"sac": [[np.nan]]})
 
 
 def test_analysis_needs_no_torch():

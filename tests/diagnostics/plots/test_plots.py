@@ -107,6 +107,24 @@ def test_one_seed_says_that_it_has_no_interval(runs):
     assert "none where there is one seed" in figure.get_supxlabel()
 
 
+def test_a_band_wider_than_the_lines_does_not_set_the_axis(runs):
+    """Three seeds can have intervals many times as wide as all means are apart."""
+    table = mean_curves(curve(runs.evals), "return")
+    least, most = table["mean"].min(), table["mean"].max()
+    wide = table.assign(low=table["mean"] - 1e6, high=table["mean"] + 1e6)
+    for figure in (
+        curves(wide)[0],
+        highlighted(wide, runs.events, ylabel="", title="")[0],
+        curves(wide.assign(low=-1e6), log=True)[0],
+    ):
+        low, high = figure.axes[0].get_ylim()
+        assert low < least and most < high < 1e5
+    narrow = table.assign(low=table["mean"] - 0.01, high=table["mean"] + 0.01)
+    low, high = curves(narrow)[0].axes[0].get_ylim()
+    assert low < narrow["low"].min() and high > narrow["high"].max()
+    assert high - low < 1.2 * (most - least)
+
+
 def test_highlighted_has_a_panel_for_each_label(runs):
     table = mean_curves(curve(runs.evals), "return")
     figure, _ = highlighted(table, runs.events, ylabel="return", title="")

@@ -42,6 +42,12 @@ def test_every_picture_has_an_alternative_text(page):
     assert all(re.search(r'alt="[^"]{10,}"', picture) for picture in pictures)
 
 
+def test_the_page_says_what_its_scores_and_intervals_are():
+    page = render(diagnostics.load(FIXTURE), source="x", out=Path("r.html"))
+    assert "below final where the last evaluation is the highest" in page
+    assert "95 % Student interval" in page and "bootstrap" not in page
+
+
 def test_links_lead_to_the_run_directories(tmp_path):
     shutil.copytree(FIXTURE, tmp_path / "my runs")
     out = write(diagnostics.load(tmp_path / "my runs"), tmp_path / "pages" / "r.html", source="x")
@@ -80,6 +86,9 @@ def test_executed_notebooks_are_listed_with_their_figures(tmp_path):
     page = render(runs, source="x", out=tmp_path / "r.html", notebooks=tmp_path)
     section = page[page.index('id="notebooks"') :]
     assert 'href="story.ipynb"' in section
+    (tmp_path / "story.html").touch()
+    page = render(runs, source="x", out=tmp_path / "r.html", notebooks=tmp_path)
+    assert 'href="story.html"' in page
     assert re.findall(r'href="([^"]+).png"', section) == ["one", "two_B-c", "two_a"]
     assert "failed: no runs in x" in section
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -117,10 +119,48 @@ def test_one_failing_notebook_does_not_stop_the_others(
     assert seen == {"python": sys.executable, "n": 7, "runs": str(FIXTURE)}
     # Both copies are kept, the broken one with its error in it.
     assert "ZeroDivisionError" in (out / "broken.ipynb").read_text()
+    assert "ZeroDivisionError" in (out / "broken.html").read_text()
+    assert (out / "good.html").read_text().lstrip().lower().startswith("<!doctype html>")
     index = {entry["name"]: entry for entry in json.loads((out / "notebooks.json").read_text())}
     assert index["good"]["error"] is None
     assert "ZeroDivisionError" in index["broken"]["error"]
     assert index["good"]["parameters"]["n"] == 7
+
+
+def test_several_at_a_time_reach_their_own_kernels(tmp_path: Path) -> None:
+    """Through sockets, each process in its own folder; all of them work in the same one.
+
+    The folder of temporary files has a name that is too long for a socket, as on some clusters.
+    """
+    code = (
+        "import json, pathlib, ipykernel\n"
+        "seen = json.loads(pathlib.Path(ipykernel.get_connection_file()).read_text())\n"
+        "pathlib.Path(out, 'seen.json').write_text(json.dumps(seen))"
+    )
+    path = write_notebook(tmp_path / "own.ipynb", 'out = "figures"', code)
+    crowded = tmp_path / ("deep" * 20)
+    crowded.mkdir()
+    before = set(Path("/tmp").glob("fog-*"))
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "fog", "figures", *("--only", str(path), "--out", str(k))],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(crowded)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(4)
+    ]
+    for process in started:
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, said
+    seen = [json.loads((tmp_path / str(k) / "seen.json").read_text()) for k in range(4)]
+    assert {each["transport"] for each in seen} == {"ipc"}
+    assert len({each["ip"] for each in seen}) == 4
+    # Nothing is left behind; folders that others made meanwhile are not ours to judge.
+    folders = {Path(each["ip"]).parent for each in seen}
+    assert not any(folder.exists() for folder in folders) and not folders & before
+    assert not list(crowded.iterdir()) and not list(tmp_path.glob("kernel-*"))
 
 
 def test_a_kernel_that_dies_is_told_in_one_line(

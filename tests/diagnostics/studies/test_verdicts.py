@@ -17,13 +17,13 @@ from scipy import stats
 
 import diagnostics
 from diagnostics.errors import AnalysisError
-from diagnostics.metrics.statistics import Interval
+from diagnostics.metrics.student import Interval, compared, difference
 from diagnostics.studies import per_run
 from diagnostics.studies.claims import variants_of
 from diagnostics.studies.priming import HIGHEST
 from diagnostics.studies.priming import STUDY as PRIMING
 from diagnostics.studies.study import paper_claims
-from diagnostics.studies.verdicts import compared, difference, holm, judge, judged, verdict
+from diagnostics.studies.verdicts import holm, judge, judged, verdict
 from fog.cli import main
 from fog.settings import variants
 from tests.diagnostics.recorded import FIXTURE, TASK, copy

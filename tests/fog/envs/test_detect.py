@@ -82,6 +82,15 @@ def test_a_crashing_backend_is_survived(monkeypatch: pytest.MonkeyPatch) -> None
     assert set(gl.try_backends().values()) == {"crashed with signal 6"}
 
 
+def test_a_backend_without_a_driver_is_one_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MuJoCo's own words would be an ImportError, or an attribute that None does not have."""
+    monkeypatch.setattr(gl, "_TRIAL", "raise AttributeError('NoneType has no eglQueryString')")
+    monkeypatch.setattr(gl, "_obstacle", lambda backend: None)
+    (answer,) = set(gl.try_backends().values())
+    assert answer.startswith("no context from its driver: on Debian, apt-get install libegl1")
+    assert "Error" not in answer and "\n" not in answer
+
+
 def test_a_hanging_backend_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gl, "_TRIAL", "import time; time.sleep(60)")
     monkeypatch.setattr(gl, "_obstacle", lambda backend: None)
