@@ -13,7 +13,9 @@ from matplotlib.ticker import MaxNLocator
 
 from diagnostics.paper import names
 from diagnostics.plots.layout import (
+    band_limits,
     crown,
+    cut_text,
     log_axis,
     mark_events,
     panels,
@@ -27,7 +29,10 @@ from diagnostics.plots.style import COLOURS, styled
 Plot = tuple[Figure, pd.DataFrame]
 
 MANY = 6
-"""Labels that one panel can hold, bands and all."""
+"""Lines that one panel can hold, bands and all."""
+
+FEW = 3
+"""Bands that can be told apart where the intervals are also drawn elsewhere."""
 
 _BAND = "Lines: mean over {seeds}. Shaded: 95 % bootstrap interval over seeds{single}."
 
@@ -63,6 +68,7 @@ def curves(
         label: Line2D([], [], color=look.colour, ls=look.stroke, label=look.label)
         for label, look in looks.items()
     }
+    cut = ""
     with styled():
         single = len(tasks) == 1
         figure, axes = panels(
@@ -74,7 +80,7 @@ def curves(
         for k, (panel, task) in enumerate(zip(axes, tasks, strict=True)):
             rows = table[table["task"] == task]
             for label in names.ordered(rows["label"]):
-                _line(panel, rows[rows["label"] == label], looks[label])
+                draw_line(panel, rows[rows["label"] == label], looks[label])
             if events is not None:
                 own = events[events["task"] == task]
                 for handle in mark_events(panel, own, expansions=expansions):
@@ -83,6 +89,9 @@ def curves(
             panel.set_xlim(left=0)
             if log:
                 log_axis(panel)
+            elif least_top is None:
+                panel.set_ylim(band_limits(rows))
+                cut = cut_text(rows) or cut
             if least_top is not None:
                 top = max(least_top, panel.get_ylim()[1])
                 # A little below 0, so that a line of zeros is seen above the axis.
@@ -91,41 +100,7 @@ def curves(
             if k % columns == 0:
                 panel.set_ylabel(ylabel)
         crown(figure, title, list(handles.values()), columns=3 if single else 4)
-        small_print(figure, band_text(table["seeds"].tolist()) + remark)
-    return figure, table
-
-
-def highlighted(
-    table: pd.DataFrame, events: pd.DataFrame, *, ylabel: str, title: str, columns: int = 4
-) -> Plot:
-    """One panel per label of one task, its curve in colour over the others in grey.
-
-    For more labels than one panel can hold: every variant is seen, and against all others.
-    """
-    labels = names.ordered(table["label"])
-    looks = lines(labels)
-    with styled():
-        figure, axes = panels(
-            len(labels), columns=columns, width=2.9, height=2.4, sharex=True, sharey=True
-        )
-        for k, (panel, label) in enumerate(zip(axes, labels, strict=True)):
-            for other in labels:
-                rows = table[table["label"] == other]
-                panel.plot(rows["env_step"], rows["mean"], color="#CFCFCF", lw=1.0)
-            mark_events(panel, events[events["label"] == label], expansions=False)
-            solid = Line(looks[label].label, looks[label].colour, "-")
-            _line(panel, table[table["label"] == label], solid)
-            panel.set_title(solid.label, fontsize=10)
-            panel.set_xlim(left=0)
-            step_axis(panel, "environment step" if k + columns >= len(labels) else "")
-            panel.tick_params(labelbottom=k + columns >= len(labels))
-            if k % columns == 0:
-                panel.set_ylabel(ylabel)
-        crown(figure, title)
-        small_print(
-            figure,
-            band_text(table["seeds"].tolist()) + " Grey: the other variants. Dashed: resets.",
-        )
+        small_print(figure, band_text(table["seeds"].tolist()) + cut + remark)
     return figure, table
 
 
@@ -135,7 +110,8 @@ def band_text(seeds: Sequence[int]) -> str:
     return _BAND.format(seeds=seeds_text(seeds), single=single)
 
 
-def _line(axes: Axes, rows: pd.DataFrame, look: Line, *, band: bool = True) -> None:
+def draw_line(axes: Axes, rows: pd.DataFrame, look: Line, *, band: bool = True) -> None:
+    """One curve: the mean and, if it is known, the interval around it."""
     # A lone evaluation has no line: it needs a dot to be seen.
     marker = "o" if len(rows) == 1 else ""
     axes.plot(
@@ -160,18 +136,22 @@ def index_curves(
         title: Headline.
     """
     looks = lines(names.ordered(table["label"]))
-    many = len(looks) > MANY
+    many, few = len(looks) > MANY, len(looks) <= FEW
+    handles = [
+        Line2D([], [], color=look.colour, ls=look.stroke, label=look.label)
+        for look in looks.values()
+    ]
     with styled():
         height = max(4.0, 1.5 + 0.3 * len(overall))
         figure, (left, right) = panels(2, columns=2, width=4.8, height=height)
         for label, look in looks.items():
-            _line(left, table[table["label"] == label], look, band=not many)
-        mark_events(left, events, expansions=False)
+            draw_line(left, table[table["label"] == label], look, band=few)
+        handles += mark_events(left, events, expansions=False)
         left.set_xlim(left=0)
         left.axhline(0, color=COLOURS["black"], lw=0.8)
         step_axis(left, "measured at env step")
         left.set_ylabel("primacy-bias index\n(ln newest / older loss, scale-free)")
-        left.set_title("Over training; dashed lines: resets", fontsize=10)
+        left.set_title("Over training", fontsize=10)
         for place, row in enumerate(overall.itertuples()):
             look = looks[row.label]
             if row.seeds > 1:
@@ -189,11 +169,15 @@ def index_curves(
         right.set_xlabel("mean index over training")
         right.xaxis.set_major_locator(MaxNLocator(nbins=5))
         right.set_title("Ranked, 95 % bootstrap interval", fontsize=10)
-        crown(figure, title)
+        crown(figure, title, handles)
         small_print(
             figure,
             "Above 0: the newest data is fitted worse than old data, the picture the paper calls "
             "primacy bias. "
-            + ("No bands: too many lines." if many else band_text(table["seeds"].tolist())),
+            + (
+                band_text(table["seeds"].tolist())
+                if few
+                else "No bands on the left, where they would merge: intervals are on the right."
+            ),
         )
     return figure, table
