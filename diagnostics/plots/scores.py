@@ -131,7 +131,7 @@ def score_against(
         for k, (panel, (column, text)) in enumerate(zip(axes, costs, strict=True)):
             for row, shift in zip(table.itertuples(), _side_by_side(table[column]), strict=True):
                 look, cost = looks[row.label], getattr(row, column)
-                style = {
+                style: dict[str, Any] = {
                     "color": look.colour,
                     "transform": offset_copy(panel.transData, figure, x=shift, units="points"),
                 }

@@ -55,7 +55,9 @@ def ticks(axis):
     return [
         tick.label1
         for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks())
-        if low - room <= tick.get_loc() <= high + room and tick.label1.get_text()
+        if low - room <= tick.get_loc() <= high + room
+        and tick.label1.get_visible()
+        and tick.label1.get_text()
     ]
 
 
