@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--peers-python", default=sys.executable)
     found.add_argument("--cleanrl", default="", help="path of a checkout of CleanRL")
     found.add_argument("--out", type=Path, default=Path("benchmarks/out/speed"))
-    found.add_argument("--figures", type=Path, help="where the PNG goes; beside --out if not given")
+    found.add_argument("--figures", type=Path, help="where the figure goes; default: beside --out")
     return found
 
 
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if name == "scaling":
             part, axes = scaling(options)
             folder = given.figures or given.out.parent
-            draw(axes, folder / f"{given.out.name}_scaling.png")
+            draw(axes, folder, f"{given.out.name}_scaling")
         else:
             part = getattr(speed_parts, name)(options)
         parts.append(part)

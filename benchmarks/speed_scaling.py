@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from speed_parts import Options
 from speed_report import Part, seconds, table
 from speed_rounds import interleave, say
@@ -97,38 +98,43 @@ def _table(axes: Sequence[Axis]) -> list[str]:
     return table(["against", "ms per update", "exponent"], rows)
 
 
-def draw(axes: Sequence[Axis], path: Path) -> None:
-    """One panel for each axis, measured points and fitted power law."""
-    import matplotlib
+def draw(axes: Sequence[Axis], folder: Path, name: str) -> None:
+    """One panel for each axis, measured points and fitted power law, with the numbers beside it."""
+    from diagnostics.plots.layout import crown, panels, small_print, step_label
+    from diagnostics.plots.save import save_figure
+    from diagnostics.plots.style import COLOURS, styled
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, panels = plt.subplots(
-        1, len(axes), figsize=(3.0 * len(axes), 3.0), squeeze=False, layout="constrained"
-    )
-    for panel, axis in zip(panels[0], axes, strict=True):
-        exponent, factor = axis.fit()
-        x = np.geomspace(axis.values[0], axis.values[-1])
-        panel.plot(
-            x, factor * x**exponent, color="0.6", label=f"∝ {axis.name}$^{{{axis.exponent()}}}$"
-        )
-        panel.plot(axis.values, axis.milliseconds, "o", color="C0", label="measured")
-        panel.set(xscale="log", yscale="log", xlabel=axis.name, title=axis.about)
-        panel.title.set_fontsize(8)
-        panel.set_xticks(axis.values, [f"{value:,}" for value in axis.values], fontsize=7)
-        panel.minorticks_off()
-        low, high = min(axis.milliseconds), max(axis.milliseconds)
-        # A flat line must look flat: never less than a factor of four on the axis.
-        room = max(1.0, np.sqrt(4 * low / high))
-        panel.set_ylim(0.8 * low / room, 1.25 * high * room)
-        ticks = [tick for tick in _ticks() if panel.get_ylim()[0] <= tick <= panel.get_ylim()[1]]
-        panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=7)
-        panel.legend(frameon=False, fontsize=7)
-    panels[0][0].set_ylabel("ms per update")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    with styled():
+        figure, places = panels(len(axes), columns=4, width=2.9, height=3.2)
+        for panel, axis in zip(places, axes, strict=True):
+            exponent, factor = axis.fit()
+            x = np.geomspace(axis.values[0], axis.values[-1])
+            panel.plot(x, factor * x**exponent, color=COLOURS["grey"], lw=1.3)
+            panel.plot(axis.values, axis.milliseconds, "o", ms=6, color=COLOURS["blue"])
+            panel.set(xscale="log", yscale="log")
+            panel.set_xlabel(f"{axis.name}: time $\\propto$ {axis.name}$^{{{axis.exponent()}}}$")
+            panel.set_title(axis.about, fontsize=9)
+            panel.set_xticks(axis.values, [step_label(value) for value in axis.values])
+            panel.minorticks_off()
+            low, high = min(axis.milliseconds), max(axis.milliseconds)
+            # A flat line must look flat: never less than a factor of four on the axis.
+            room = max(1.0, np.sqrt(4 * low / high))
+            panel.set_ylim(0.8 * low / room, 1.25 * high * room)
+            low, high = panel.get_ylim()
+            ticks = [tick for tick in _ticks() if low <= tick <= high]
+            panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        places[0].set_ylabel("ms per update")
+        handles = [places[0].lines[1], places[0].lines[0]]
+        for handle, text in zip(handles, ("measured", "power law, fitted"), strict=True):
+            handle.set_label(text)
+        crown(figure, "Time of one update", handles)
+        small_print(figure, "Medians over rounds; both axes logarithmic, each with its own range.")
+    rows = [
+        {"axis": axis.name, "about": axis.about, "value": value, "milliseconds": time}
+        for axis in axes
+        for value, time in zip(axis.values, axis.milliseconds, strict=True)
+    ]
+    save_figure(figure, name, folder, pd.DataFrame(rows), {"command": "benchmarks/speed.py"})
 
 
 def _ticks() -> list[float]:

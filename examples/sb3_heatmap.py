@@ -12,21 +12,24 @@ import argparse
 from pathlib import Path
 
 import gymnasium
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from stable_baselines3 import SAC
 
 import diagnostics
 from diagnostics.adapters.sb3 import ProbeCallback
+from diagnostics.metrics.loss_grid import QUANTITIES, loss_grids
 from diagnostics.metrics.primacy import column_indices
+from diagnostics.plots.heatmaps import LOSS_MAP, plain_ticks, shared_norm
+from diagnostics.plots.layout import crown, panels, small_print, step_axis, step_label
+from diagnostics.plots.style import COLOURS, styled
+
+LABEL = "Stable-Baselines3 SAC on Pendulum-v1"
 
 
 def train(steps: int, out: Path, seed: int) -> pd.DataFrame:
     """Train on Pendulum and return the table of the critic-loss probe."""
+    from stable_baselines3 import SAC
+
     model = SAC(
         "MlpPolicy",
         gymnasium.make("Pendulum-v1"),
@@ -50,28 +53,42 @@ def train(steps: int, out: Path, seed: int) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:
-    """Insertion window against time of measurement, and the primacy-bias index above it."""
-    heat = table.pivot(index="window", columns="env_step", values="mean")
-    width = int(table["window_end"].iloc[0] - table["window_start"].iloc[0])
+    """Loss by insertion window and time of measurement, and the primacy-bias index above it.
+
+    Both are scale-free: the loss is divided by the variance of its targets.
+    """
+    table = table[table["critic"] == "online"].assign(label=LABEL, run=LABEL)
+    grid = loss_grids(table, "scaled")[LABEL]
+    width = int((table["window_end"] - table["window_start"]).max())
     steps, index = column_indices(
         table["env_step"], table["window"], table["scaled"], table["count"], width
     )
-    figure, (top, bottom) = plt.subplots(
-        2, 1, figsize=(5.5, 6), height_ratios=[1, 4], sharex=True, layout="constrained"
-    )
-    top.plot(np.arange(len(steps)), index, marker="o", color="black", linewidth=1)
-    top.axhline(0, color="grey", linewidth=0.5)
-    top.set_ylabel("primacy index")
-    image = bottom.imshow(np.log10(heat.to_numpy()), cmap="viridis", origin="lower", aspect="auto")
-    bottom.set_xticks(np.arange(len(heat.columns)), [f"{at / 1000:g}k" for at in heat.columns])
-    labels = [f"{k * width / 1000:g}-{(k + 1) * width / 1000:g}k" for k in heat.index]
-    bottom.set_yticks(np.arange(len(heat.index)), labels)
-    bottom.set_xlabel("measured at environment step")
-    bottom.set_ylabel("inserted at environment steps")
-    figure.colorbar(image, ax=bottom, label="log10 of mean critic loss")
-    figure.suptitle("Stable-Baselines3 SAC on Pendulum-v1")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    with styled():
+        figure, (top, bottom) = panels(
+            2, columns=1, width=6.4, height=3.2, sharex=True, height_ratios=[1, 3]
+        )
+        top.plot(steps, index, marker="o", ms=4, color=COLOURS["blue"])
+        top.axhline(0, color=COLOURS["black"], lw=0.8)
+        top.set_ylabel("primacy-bias index")
+        bottom.grid(visible=False)
+        image = bottom.pcolormesh(
+            grid.column_edges,
+            grid.row_edges,
+            np.ma.masked_invalid(grid.values),
+            cmap=LOSS_MAP,
+            norm=shared_norm([grid]),
+        )
+        # As in all heatmaps of this project, the oldest data is at the top.
+        bottom.set_ylim(grid.row_edges[-1], grid.row_edges[0])
+        bottom.set_xlim(grid.column_edges[0], grid.column_edges[-1])
+        step_axis(bottom, "measured at env step")
+        bottom.yaxis.set_major_formatter(step_label)
+        bottom.set_ylabel("inserted at env step\n(oldest at the top)")
+        bar = figure.colorbar(image, ax=bottom, extend="both", label=QUANTITIES["scaled"])
+        plain_ticks(bar)
+        crown(figure, LABEL)
+        small_print(figure, "One run, one seed: no intervals. Dark is a small loss.")
+        figure.savefig(path, dpi=150)
 
 
 def main() -> None:

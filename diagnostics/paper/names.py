@@ -9,7 +9,7 @@ from diagnostics.paper.methods import PREFIX, method
 # In the order of the paper; the colour follows the sampler and the growth, not the backbone.
 _VARIANTS: dict[str, tuple[str, str]] = {
     "sac": ("SAC", "blue"),
-    "sac-reset": ("SAC with reset", "sky"),
+    "sac-reset": ("SAC with reset", "purple"),
     "per-sac": ("PER-SAC", "green"),
     "balanced-sac": ("Balanced SAC", "amber"),
     "expanded-sac": ("Expanded SAC", "orange"),

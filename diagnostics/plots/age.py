@@ -26,7 +26,7 @@ from diagnostics.plots.style import COLOURS, styled
 Plot = tuple[Figure, pd.DataFrame]
 
 _TODAY, _FRESH = COLOURS["orange"], COLOURS["blue"]
-_FITS = {"targets": ("o", COLOURS["orange"]), "change": ("s", COLOURS["purple"])}
+_FITS = {"targets": ("o", COLOURS["green"]), "change": ("s", COLOURS["purple"])}
 _MOMENTS = 6
 """Measurements that one panel of lines can hold."""
 
@@ -47,8 +47,9 @@ def warm_start(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot
             if fit in means.index:
                 line = means.loc[fit]
                 gaps.plot(line.index, line["gap"], color=colour, marker=marker, ms=3, label=fit)
-        gaps.set_ylabel("gap: ln(today's loss / fresh loss)\nabove 0: today's is worse")
+        gaps.set_ylabel("gap: ln(today / fresh)\nabove 0: today's is worse")
         gaps.legend(title="fit", loc="best")
+        gaps.set_title("gap after the fit, over training", fontsize=10)
         handles = mark_events(gaps, events)
         gaps.set_xlim(left=0)
         step_axis(gaps)
@@ -73,7 +74,7 @@ def warm_start(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot
 
 def _loss_curves(axes: Axes, measured: pd.DataFrame, fit: str) -> None:
     """Loss over the steps of the last measurement of one kind of fit."""
-    axes.set_title(f"fit: {fit}")
+    axes.set_title(f"fit: {fit}", fontsize=10)
     if measured.empty:
         empty(axes, "no window was large enough")
         return
@@ -84,7 +85,8 @@ def _loss_curves(axes: Axes, measured: pd.DataFrame, fit: str) -> None:
             axes.plot(last["steps"].iloc[0], curve, color=colour, ls=stroke)
     log_axis(axes)
     step = step_label(float(last["env_step"].iloc[0]))
-    axes.set_ylabel(f"loss / variance of the targets\n(measured at step {step})")
+    axes.set_title(f"fit: {fit}, measured at step {step}", fontsize=10)
+    axes.set_ylabel("loss / variance\nof the targets")
     axes.set_xlabel("optimiser step of the fit")
 
 
@@ -117,13 +119,16 @@ def off_policy(table: pd.DataFrame, *, title: str) -> Plot:
             panel.set_xlim(left=0)
             step_axis(panel, "age of the data in environment steps")
         handles = [
-            Line2D([], [], color=shade, marker="o", ms=3, label=f"step {step_label(float(step))}")
+            Line2D(
+                [], [], color=shade, marker="o", ms=3, label=f"at {step_label(float(step))} steps"
+            )
             for step, shade in zip(kept, shades, strict=True)
         ]
         crown(figure, title, handles, columns=6)
         small_print(
             figure,
-            "Each line is one measurement, each dot an insertion window. Left: the lower, the less "
+            "Each line is one measurement, at the step of the legend; each dot is an insertion "
+            "window. Left: the lower, the less "
             "today's policy would do what was done then. One run, one seed: no intervals.",
         )
     return figure, shown[["env_step", "window", "age", *columns]]
@@ -144,7 +149,7 @@ def interference(
     last = table[table["env_step"] == step]
     cosines = last.pivot(index="window", columns="other", values="cosine")
     with styled():
-        figure, (heat, lines) = panels(2, columns=2, width=4.6, height=3.6)
+        figure, (heat, lines) = panels(2, columns=2, width=4.6, height=3.6, width_ratios=[3, 4])
         _heatmap(heat, cosines)
         heat.set_title(f"measured at step {step_label(float(step))}", fontsize=10)
         bar = figure.colorbar(heat.collections[0], ax=heat, pad=0.02)
@@ -159,7 +164,7 @@ def interference(
         marks = mark_events(lines, events)
         lines.set_xlim(left=0)
         lines.set_ylim(0, 1.03)
-        lines.set_ylabel("effective rank of the gradients\n/ their number")
+        lines.set_ylabel("effective rank of gradients\n/ their number")
         step_axis(lines)
         crown(figure, title, [*lines.get_legend_handles_labels()[0], *marks])
         small_print(
@@ -187,7 +192,7 @@ def _heatmap(axes: Axes, cosines: pd.DataFrame) -> None:
         axis.set_major_locator(MaxNLocator(nbins=8, integer=True))
         axis.set_major_formatter(lambda at, _: _window(cosines, at))
     axes.set_xlabel("insertion window (oldest at the left)")
-    axes.set_ylabel("insertion window")
+    axes.set_ylabel("insertion window\n(oldest at the top)")
 
 
 def _window(cosines: pd.DataFrame, at: float) -> str:

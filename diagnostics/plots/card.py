@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from diagnostics.plots.layout import (
+    calm_axis,
     crown,
     empty,
     log_axis,
@@ -16,6 +17,7 @@ from diagnostics.plots.layout import (
     small_print,
     step_axis,
 )
+from diagnostics.plots.lines import NETWORKS
 from diagnostics.plots.style import COLOURS, CYCLE, styled
 
 Plot = tuple[Figure, pd.DataFrame]
@@ -57,15 +59,20 @@ def run_overview(
             if column not in train or not train[column].notna().any():
                 empty(panel, "not recorded")
                 continue
-            # Depth jumps; a slope between two rows would show blocks that never were.
-            jumps = column == "depth"
-            (line,) = panel.plot(train["env_step"], train[column], color=COLOURS["blue"], lw=1.3)
-            if jumps:
-                line.set_drawstyle("steps-pre")
-                panel.yaxis.set_major_locator(MaxNLocator(integer=True))
-            tables.append(_rows(column, train["env_step"], train[column]))
-            if log and (train[column].dropna() > 0).all():
+            rows = _depths(train, events) if column == "depth" else train
+            (line,) = panel.plot(rows["env_step"], rows[column], color=COLOURS["blue"], lw=1.3)
+            tables.append(_rows(column, rows["env_step"], rows[column]))
+            if log and (rows[column].dropna() > 0).all():
                 log_axis(panel)
+            elif column == "depth":
+                # Depth jumps; a slope between two rows would show blocks that never were.
+                line.set_drawstyle("steps-post")
+                panel.set_ylim(-0.1, max(2.0, float(rows[column].max())) * 1.08)
+                panel.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+            elif column == "updates_per_second":
+                panel.set_ylim(bottom=0)
+            else:
+                calm_axis(panel)
         for panel in axes:
             if panel.has_data():
                 handles = mark_events(panel, events) or handles
@@ -77,15 +84,23 @@ def run_overview(
     return figure, pd.concat(tables) if tables else pd.DataFrame(columns=columns)
 
 
+def _depths(train: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
+    """Depth at every row of the train table and, exactly, at resets and expansions."""
+    known = train[["env_step", "depth"]].dropna()
+    if "depth" in events:
+        jumps = events.loc[events["event"].isin(["reset", "expansion"]), ["env_step", "depth"]]
+        known = pd.concat([known, jumps.dropna()])
+    return known.sort_values("env_step", kind="stable")
+
+
 _INSIDE = (
-    ("rank", "rank of the critic's features", False),
-    ("positive", "share of outputs above 0", False),
-    ("effective_lr", "one update / norm of weights", True),
-    ("birth_distance", "distance to weights at birth", False),
+    ("rank", "rank of the\ncritic's features", False),
+    ("positive", "share of outputs\nabove 0", False),
+    ("effective_lr", "one update\n/ norm of weights", True),
+    ("birth_distance", "distance to\nweights at birth", False),
     ("update_churn", "churn of one update", True),
     ("disagreement", "|Q1 - Q2| / std of Q", True),
 )
-_NETWORKS = {"online": "blue", "offline": "orange", "value": "green", "actor": "purple"}
 
 
 def run_inside(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot:
@@ -106,19 +121,26 @@ def run_inside(table: pd.DataFrame, events: pd.DataFrame, *, title: str) -> Plot
                 empty(panel, "not recorded")
                 continue
             for k, (name, line) in enumerate(rows.groupby("line", sort=False)):
-                colour = COLOURS[_NETWORKS.get(str(name), CYCLE[k])]
+                colour = COLOURS[NETWORKS.get(str(name), CYCLE[k])]
                 # A lone measurement has no line: it needs a dot to be seen.
                 marker = "o" if len(line) == 1 else ""
                 panel.plot(
                     line["env_step"], line["value"], color=colour, lw=1.3, marker=marker, ms=4,
-                    label=str(name).replace("_", " "),
+                    label=str(name).removesuffix("_rank").replace("_", " "),
                 )  # fmt: skip
             if log and (rows["value"] > 0).all():
                 log_axis(panel)
+            elif quantity == "positive":
+                panel.set_ylim(0, 1)
+            else:
+                panel.set_ylim(bottom=0)
             handles = mark_events(panel, events) or handles
             panel.set_xlim(left=0)
             step_axis(panel, "environment step" if panel in axes[3:] else "")
-            panel.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=7.5)
+            panel.legend(
+                loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=4, fontsize=8,
+                handlelength=1.2, handletextpad=0.5, columnspacing=1.0, borderaxespad=0.2,
+            )  # fmt: skip
         crown(figure, title, handles)
         small_print(
             figure,

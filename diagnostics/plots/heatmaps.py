@@ -14,13 +14,12 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from diagnostics.metrics.loss_grid import QUANTITIES, LossGrid
 from diagnostics.paper import names
 from diagnostics.plots.layout import (
     EXPANSION_COLOUR,
-    RESET_COLOUR,
     crown,
     event_steps,
     mark_events,
@@ -66,7 +65,7 @@ def loss_heatmaps(
             for handle in _mark(panel, own):
                 handles.setdefault(str(handle.get_label()), handle)
             panel.set_title(
-                f"{names.label(label)} ({seeds_text([grid.seeds])})", fontsize=10, pad=8
+                f"{names.label(label)} ({seeds_text([grid.seeds])})", fontsize=10, pad=10
             )
         _label_outer(axes, columns)
         # As thick in a figure of many rows as in one of a single row.
@@ -75,7 +74,7 @@ def loss_heatmaps(
             axes[0].collections[0], ax=axes, shrink=0.9, pad=0.02, aspect=aspect, extend="both"
         )
         bar.set_label(QUANTITIES[quantity])
-        _plain_ticks(bar)
+        plain_ticks(bar)
         if any(_missing(grid).any() for grid in grids.values()):
             handles["missing"] = Patch(fc="white", ec="#999999", hatch="////", label="no data")
         crown(figure, title, list(handles.values()))
@@ -117,12 +116,29 @@ def shared_norm(grids: Iterable[LossGrid]) -> LogNorm:
     return LogNorm(float(low), float(high if high > low * 1.01 else low * 1.01))
 
 
-def _plain_ticks(bar: Colorbar) -> None:
+_SUBDIVISIONS = (
+    (1.0,),
+    (1.0, 3.0),
+    (1.0, 2.0, 5.0),
+    (1.0, 1.5, 2.0, 3.0, 5.0, 7.0),
+    (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0),
+)
+
+
+def log_ticks(low: float, high: float, least: int = 5) -> list[float]:
+    """Round numbers between two limits of a logarithmic scale, at least so many of them."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for subdivision in _SUBDIVISIONS:
+        marks = [sub * 10.0**decade for decade in decades for sub in subdivision]
+        inside = [mark for mark in marks if low <= mark <= high]
+        if len(inside) >= least:
+            return inside
+    return [float(f"{mark:.3g}") for mark in np.geomspace(low, high, least)]
+
+
+def plain_ticks(bar: Colorbar) -> None:
     """Readable numbers also where the scale spans less than a decade."""
-    low, high = bar.norm.vmin or 1.0, bar.norm.vmax or 1.0
-    decades = np.log10(high / low)
-    subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.5 else (1.0, 2.0, 3.0, 5.0, 7.0)
-    bar.ax.yaxis.set_major_locator(LogLocator(subs=subs))
+    bar.ax.yaxis.set_major_locator(FixedLocator(log_ticks(*bar.mappable.get_clim())))
     bar.ax.yaxis.set_major_formatter(
         lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
     )
@@ -154,10 +170,7 @@ def _missing(grid: LossGrid) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
 
 def _mark(axes: Axes, events: pd.DataFrame) -> list[Line2D]:
     """Resets and priming as lines through the map; expansions as red marks on its upper edge."""
-    handles = mark_events(axes, events, expansions=False, colour="#FFFFFF")
-    for handle in handles:
-        # White on the map, grey in the legend, where white would vanish.
-        handle.set_color(RESET_COLOUR)
+    handles = mark_events(axes, events, expansions=False, halo=True)
     low, high = axes.get_xlim()
     steps = [step for step in event_steps(events, "expansion") if low <= step <= high]
     if steps:
@@ -167,9 +180,9 @@ def _mark(axes: Axes, events: pd.DataFrame) -> list[Line2D]:
                 np.full(len(steps), 1.0),
                 "v",
                 color=EXPANSION_COLOUR,
-                ms=4,
+                ms=7,
                 mec="white",
-                mew=0.4,
+                mew=0.6,
                 clip_on=False,
                 zorder=5,
                 transform=axes.get_xaxis_transform(),

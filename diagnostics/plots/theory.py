@@ -166,7 +166,7 @@ def sample_counts(
     bins: int,
     title: str,
 ) -> Plot:
-    """Counts in units of beta against order of arrival: dots observed, black lines expected.
+    """Counts in units of beta against order of arrival: dots observed, pale lines expected.
 
     Args:
         simulated: Per sampler, the observed count of every transition divided by beta.
@@ -177,6 +177,19 @@ def sample_counts(
     rows = []
     with styled():
         figure, (axes,) = new_figure(width=7.2, height=4.4)
+        for name, counts in expected.items():
+            centres, means = _binned(counts, bins)
+            # Wide and pale under the dots of the same colour: where both agree, both are seen.
+            axes.plot(
+                centres,
+                means,
+                color=SAMPLER_COLOURS[name],
+                lw=5,
+                alpha=0.35,
+                solid_capstyle="round",
+                label=f"{name}, exact expectation",
+            )
+            rows.append(_rows(f"{name} expected", "transition", centres, means))
         for name, counts in simulated.items():
             centres, means = _binned(counts, bins)
             axes.plot(
@@ -185,16 +198,10 @@ def sample_counts(
                 "o",
                 ms=3.5,
                 mew=0,
-                alpha=0.85,
                 color=SAMPLER_COLOURS[name],
                 label=f"{name}, simulated",
             )
             rows.append(_rows(f"{name} simulated", "transition", centres, means))
-        for k, (name, counts) in enumerate(expected.items()):
-            centres, means = _binned(counts, bins)
-            label = "exact expectation" if k == 0 else None
-            axes.plot(centres, means, color=COLOURS["black"], lw=1.1, label=label)
-            rows.append(_rows(f"{name} expected", "transition", centres, means))
         _finish_counts(axes, title)
     return figure, pd.concat(rows, ignore_index=True)
 

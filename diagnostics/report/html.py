@@ -29,9 +29,10 @@ from diagnostics.errors import AnalysisError
 from diagnostics.metrics.curves import mean_curves
 from diagnostics.metrics.scores import curve
 from diagnostics.paper.names import label as paper_name
-from diagnostics.plots.curves import MANY, Plot, curves, highlighted
+from diagnostics.plots.curves import FEW, Plot, band_text
 from diagnostics.plots.save import code_version, spell_out
 from diagnostics.plots.style import styled
+from diagnostics.report.chart import Chart, chart
 from diagnostics.report.compare import TAU, compare
 from diagnostics.report.execution import read_index
 from diagnostics.runs.load import Runs
@@ -114,6 +115,7 @@ def render(runs: Runs, *, source: str, out: Path, notebooks: Path | None = None)
         problems=runs.problems.to_dict("records"),
         notebooks=_notebooks(notebooks, out),
         number=_number,
+        few=FEW,
     )
 
 
@@ -123,8 +125,8 @@ def _task(runs: Runs, task: str, source: str) -> dict[str, Any]:
     return {
         "name": task,
         "anchor": "task-" + "".join(char if char.isalnum() else "-" for char in task),
+        "curves": _curves(page),
         "pictures": [
-            _picture("Learning curves", f"Evaluation return on {task} by variant", page, _curves),
             _picture(
                 "Critic loss by age of the data",
                 f"Heatmaps of the critic loss on {task}, one per variant, on one colour scale",
@@ -147,16 +149,24 @@ def _task(runs: Runs, task: str, source: str) -> dict[str, Any]:
     }
 
 
-def _curves(page: Page) -> Plot:
+@dataclass(frozen=True)
+class Curves:
+    """The learning curves of one task, or the sentence that replaces them."""
+
+    chart: Chart | None
+    note: str
+
+
+def _curves(page: Page) -> Curves:
     runs = page.runs
     success = bool((runs.runs["metric"] == "success").any())
     table = mean_curves(curve(runs.evals), "success_once" if success else "return")
     if table.empty:
-        raise MissingDataError("no run has been evaluated yet")
+        return Curves(None, "No run has been evaluated yet.")
     ylabel = "success rate" if success else "evaluation return"
-    if table["label"].nunique() <= MANY:
-        return curves(table, runs.events, ylabel=ylabel)
-    return highlighted(table, runs.events, ylabel=ylabel, title="")
+    return Curves(
+        chart(table, runs.events, ylabel=ylabel), band_text(table["seeds"].astype(int).tolist())
+    )
 
 
 def _picture(title: str, alt: str, page: Page, draw: Callable[[Page], Plot]) -> Picture:

@@ -11,7 +11,8 @@ from diagnostics.paper import tables as paper
 from diagnostics.paper.names import label as paper_name
 from diagnostics.paper.names import ordered
 from diagnostics.peers.scores import mean_over_tasks
-from diagnostics.plots.curves import Plot, curves
+from diagnostics.plots.curves import MANY, Plot, curves
+from diagnostics.plots.multiples import highlighted
 from diagnostics.plots.scores import score_bars
 from diagnostics.studies.page import MissingDataError, Page
 from diagnostics.studies.study import Study
@@ -52,11 +53,15 @@ def learning_curves(page: Page, *, group: str) -> Plot:
     table = mean_curves(means, "success_once" if success else "return")
     if table.empty:
         raise MissingDataError(f"no run of a task in {group} has been evaluated yet")
+    ylabel = "success rate" if success else "evaluation return"
+    title = f"Learning curves, {group}{_scales(chosen)}"
+    if table["task"].nunique() == 1 and table["label"].nunique() > MANY:
+        return highlighted(table, page.runs.events, ylabel=ylabel, title=title)
     return curves(
         table,
         page.runs.events,
-        ylabel="success rate" if success else "evaluation return",
-        title=f"Learning curves, {group}{_scales(chosen)}",
+        ylabel=ylabel,
+        title=title,
         columns=4 if table["task"].nunique() > 4 else 2,
     )
 
@@ -64,6 +69,12 @@ def learning_curves(page: Page, *, group: str) -> Plot:
 def _scales(facts: pd.DataFrame) -> str:
     scales = sorted({f"{scale:g}" for scale in facts["scale"].dropna()})
     return "" if scales == ["1"] else f" (scale {', '.join(scales)})"
+
+
+def _apart(facts: pd.DataFrame) -> str:
+    """What runs that are shorter than the paper's are called; nothing if all are as long."""
+    scales = _scales(facts)
+    return f"this project\n{scales.strip()}" if scales else ""
 
 
 def normalised_bars(
@@ -96,8 +107,9 @@ def normalised_bars(
     over = "a constant of the suite" if normalisation == "by_constant" else "the best run on disk"
     return score_bars(
         pd.DataFrame(rows),
-        title=f"Normalised score ({rule} / {over}){_scales(table)}",
+        title=f"Normalised score ({rule} / {over})",
         ylabel="normalised score",
+        apart=_apart(table),
     )
 
 

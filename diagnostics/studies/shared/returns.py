@@ -10,15 +10,24 @@ from diagnostics.metrics.scores import curve
 from diagnostics.paper.names import label as paper_name
 from diagnostics.paper.names import ordered
 from diagnostics.plots.curves import Plot, curves
+from diagnostics.plots.multiples import separated
 from diagnostics.studies.page import MissingDataError, Page
 
 
-def returns(page: Page, *, title: str = "") -> Plot:
-    """Evaluation return of every chosen variant, one panel per task."""
+def returns(page: Page, *, title: str = "", reference: str | None = None) -> Plot:
+    """Evaluation return of every chosen variant, one panel per task.
+
+    Args:
+        page: The notebook's page.
+        title: Headline.
+        reference: A variant; if there are runs of it, each other variant has a panel beside it.
+    """
     page.require()
     table = mean_curves(curve(page.runs.evals), "return")
     if table.empty:
         raise MissingDataError(f"no run in {page.source} has been evaluated yet")
+    if reference is not None:
+        return separated(table, page.runs.events, reference=reference, title=title)
     return curves(table, page.runs.events, title=title)
 
 

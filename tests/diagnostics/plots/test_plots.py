@@ -12,10 +12,11 @@ from diagnostics.metrics.loss_grid import loss_grids
 from diagnostics.metrics.scores import curve
 from diagnostics.paper import names
 from diagnostics.plots import age
-from diagnostics.plots.curves import curves, highlighted
+from diagnostics.plots.curves import curves
 from diagnostics.plots.heatmaps import loss_heatmaps, shared_norm
 from diagnostics.plots.layout import seeds_text, step_label
 from diagnostics.plots.lines import lines
+from diagnostics.plots.multiples import highlighted, separated
 from diagnostics.plots.scores import score_against, score_bars
 from tests.diagnostics.recorded import FIXTURE, VARIANTS
 
@@ -131,6 +132,23 @@ def test_highlighted_has_a_panel_for_each_label(runs):
     assert titles(figure) == ["SAC", "SAC with reset", "FoG"]
 
 
+def test_each_variant_stands_beside_the_reference(runs):
+    table = mean_curves(curve(runs.evals), "return")
+    figure, _ = separated(table, runs.events, reference="sac", title="Returns")
+    drawn(figure)
+    assert titles(figure) == ["SAC with reset", "FoG"]
+    looks = lines(VARIANTS)
+    for axes, label in zip(figure.axes, ("sac-reset", "fog"), strict=True):
+        curves_here = {line.get_color() for line in axes.lines if len(line.get_xdata()) > 2}
+        assert curves_here == {looks["sac"].colour, looks[label].colour}
+        assert len(axes.collections) == 2, "two bands, not more"
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    entries = figure.legends[0].get_texts()
+    assert [text.get_text() for text in entries] == ["SAC", "SAC with reset", "FoG", "reset"]
+    # Without the reference all share a panel, as before.
+    assert len(separated(table, runs.events, reference="mine")[0].axes) == 1
+
+
 def test_bars_say_where_a_cell_is_missing():
     row = {"source": "run", "tasks": 1, "seeds": 2, "low": 0.4, "high": 0.6}
     table = pd.DataFrame(
@@ -209,7 +227,7 @@ def test_warm_start_draws_the_gap_of_every_measurement_and_the_last_curves():
     assert "no window was large enough" in [text.get_text() for text in targets.texts]
     # The last measurement found too small a window, so the curves are those of the one before.
     assert [list(line.get_ydata()) for line in losses.lines] == [[1.0, 0.4]] * 4
-    assert "step 100" in losses.get_ylabel() and "above 0" in gaps.get_ylabel()
+    assert "step 100" in losses.get_title(loc="left") and "above 0" in gaps.get_ylabel()
     empty, _ = age.warm_start(table[2:], NO_EVENTS, title="t")
     assert "no window was large enough" in [text.get_text() for text in empty.axes[2].texts]
 

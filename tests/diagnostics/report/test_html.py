@@ -12,6 +12,7 @@ import pytest
 import diagnostics
 from diagnostics.commands.report import command
 from diagnostics.errors import AnalysisError
+from diagnostics.metrics.scores import curve
 from diagnostics.report.html import render, write
 from tests.diagnostics.recorded import FIXTURE, copy
 
@@ -38,7 +39,7 @@ def test_nothing_comes_from_elsewhere(page):
 
 def test_every_picture_has_an_alternative_text(page):
     pictures = re.findall(r"<img [^>]*>", page)
-    assert len(pictures) == 4
+    assert len(pictures) == 3
     assert all(re.search(r'alt="[^"]{10,}"', picture) for picture in pictures)
 
 
@@ -46,6 +47,17 @@ def test_the_page_says_what_its_scores_and_intervals_are():
     page = render(diagnostics.load(FIXTURE), source="x", out=Path("r.html"))
     assert "below final where the last evaluation is the highest" in page
     assert "95 % Student interval" in page and "bootstrap" not in page
+
+
+def test_curves_are_drawn_in_the_page_with_their_numbers(page):
+    assert len(re.findall(r'<g class="variant"', page)) == 3
+    (data,) = re.findall(r"data-series='([^']+)'", page)
+    evaluations = curve(diagnostics.load(FIXTURE).evals)
+    first = evaluations[evaluations["label"] == "sac"].groupby("env_step")["return"].mean()
+    rows = json.loads(data)[0]
+    assert [row[0] for row in rows] == list(first.index)
+    assert [row[1] for row in rows] == pytest.approx(list(first), rel=1e-4)
+    assert "nan" not in re.findall(r'<path class="line" d="([^"]*)"', page)[0]
 
 
 def test_links_lead_to_the_run_directories(tmp_path):
