@@ -23,7 +23,7 @@ from diagnostics.diagnosis.calibration import (
 from diagnostics.diagnosis.signs import SIGNS
 from diagnostics.diagnosis.verdict import CLEAR, NONE, SOME, UNKNOWN, diagnoses
 from diagnostics.errors import AnalysisError
-from diagnostics.metrics.statistics import Interval
+from diagnostics.metrics.student import Interval
 from diagnostics.runs.load import Runs
 from diagnostics.studies.per_run import late_return
 from fog.cli.parser import Parser, pathname

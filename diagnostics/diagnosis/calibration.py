@@ -34,7 +34,7 @@ from scipy.special import betaincinv
 
 from diagnostics.diagnosis.signs import BY_NAME, SIGNS, Sign, measured
 from diagnostics.errors import AnalysisError
-from diagnostics.metrics.statistics import CONFIDENCE, Interval
+from diagnostics.metrics.student import CONFIDENCE, Interval
 from diagnostics.runs.load import Runs
 
 FloatArray = NDArray[np.float64]

@@ -21,13 +21,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from diagnostics.diagnosis.advice import Advice, advise
 from diagnostics.diagnosis.calibration import Calibration
 from diagnostics.diagnosis.signs import SIGNS, Sign
 from diagnostics.metrics import student
-from diagnostics.metrics.statistics import Interval
 from diagnostics.runs.load import Runs, load
 
 AGREEMENT = 0.75
@@ -178,7 +176,7 @@ def _finding(sign: Sign, late: pd.DataFrame, calibration: Calibration) -> Findin
     by_seed = late.groupby("run")["value"].mean().to_numpy(np.float64)
     over = "seeds" if len(by_seed) > 1 else "measurements"
     values = by_seed if len(by_seed) > 1 else late["value"].to_numpy(np.float64)
-    interval = _interval(values)
+    interval = student.mean(values)
     turn = 1 if sign.higher else -1
     beyond = None if threshold is None else float(np.mean(turn * values > turn * threshold))
     return Finding(
@@ -194,13 +192,6 @@ def _finding(sign: Sign, late: pd.DataFrame, calibration: Calibration) -> Findin
         beyond=beyond,
         **_place(sign, interval.estimate, calibration),
     )
-
-
-def _interval(values: NDArray[np.float64]) -> Interval:
-    mean, degrees = float(values.mean()), np.array([len(values) - 1.0])
-    if len(values) < 2:
-        return Interval(mean, float("nan"), float("nan"))
-    return student.interval(mean, np.array([values.var(ddof=1) / len(values)]), degrees)
 
 
 def _state(beyond: float | None) -> str:

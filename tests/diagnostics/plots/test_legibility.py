@@ -32,7 +32,7 @@ from diagnostics.studies.page import Page
 from fog.algorithms.losses import critic_loss
 from tests.diagnostics.recorded import FIXTURE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LONG = ["sac", "sac-reset", "per-sac", "balanced-sac", "expanded-sac", "fog", "fog-uniform",
         "fog-cuer (cuer quota step)", "fog-fixed2", "fog-fixed4"]  # fmt: skip
 NO_EVENTS = pd.DataFrame(columns=["env_step", "event"])

@@ -20,7 +20,7 @@ from fog.cli import main as fog
 from fog.errors import UserError
 from fog.events import TransitionBatch
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "cleanrl_style_sac.py"
 DOC = ROOT / "docs" / "foreign_agents.md"
 TINY = ["--num-envs", "4", "--steps", "400", "--learning-starts", "100", "--batch-size", "32"]

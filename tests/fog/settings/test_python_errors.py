@@ -13,7 +13,7 @@ import fog
 from diagnostics.errors import AnalysisError
 from fog.errors import UserError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMAND = re.compile(r"`[^`]*`|(pip|git|apt-get) \S.*")
 # What only commands call.
