@@ -26,6 +26,7 @@ from diagnostics.diagnosis.advice import Advice, advise
 from diagnostics.diagnosis.calibration import Calibration
 from diagnostics.diagnosis.signs import SIGNS, Sign
 from diagnostics.metrics import student
+from diagnostics.runs.directories import RunFiles
 from diagnostics.runs.load import Runs, load
 
 AGREEMENT = 0.75
@@ -44,6 +45,7 @@ class Finding:
         sign, title, probe, cannot_tell: see `diagnostics.diagnosis.signs.Sign`.
         state: `present`, `perhaps`, `absent`; `not used` for a sign that did not separate known
             agents; `not recorded`.
+        why: for one that was not recorded, what the run says about it; else empty.
         value: mean over seeds, or over the measurements of one seed; second half of training.
         low, high: its 95 % interval (Student's); None with a single number.
         numbers: how many numbers the interval rests on.
@@ -62,6 +64,7 @@ class Finding:
     probe: str
     cannot_tell: str
     state: str
+    why: str = ""
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -134,21 +137,21 @@ def diagnoses(runs: Runs, calibration: Calibration, *, every: bool = True) -> li
         chosen = set(names)
         own = {name: table[table["run"].isin(chosen)] for name, table in late.items()}
         facts = runs.runs[runs.runs["run"].isin(chosen)]
-        configs = [run.config for run in runs.files if run.where in chosen]
-        found.append(_diagnosis(facts, configs[0], own, looked, calibration))
+        first = next(run for run in runs.files if run.where in chosen)
+        found.append(_diagnosis(facts, first, own, looked, calibration))
     return found
 
 
 def _diagnosis(
     facts: pd.DataFrame,
-    config: Mapping[str, Any],
+    first: RunFiles,
     late: Mapping[str, pd.DataFrame],
     looked: Sequence[Sign],
     calibration: Calibration,
 ) -> Diagnosis:
     """The answer for runs that differ in their seed only."""
     findings = sorted(
-        (_finding(sign, late[sign.name], calibration) for sign in looked),
+        (_finding(sign, late[sign.name], _unmeasured(first), calibration) for sign in looked),
         key=lambda found: _ORDER.index(found.state),
     )
     verdict = _verdict(findings)
@@ -160,7 +163,7 @@ def _diagnosis(
         verdict=verdict,
         sentence=_sentence(verdict, findings),
         findings=tuple(findings),
-        advice=advise(facts.iloc[0], config, calibration) if verdict in (CLEAR, SOME) else (),
+        advice=advise(facts.iloc[0], first.config, calibration) if verdict in (CLEAR, SOME) else (),
         notes=tuple(_notes(facts, findings)),
     )
 
@@ -168,11 +171,20 @@ def _diagnosis(
 _ORDER = ("present", "perhaps", "absent", "not used", "not recorded")
 
 
-def _finding(sign: Sign, late: pd.DataFrame, calibration: Calibration) -> Finding:
+def _unmeasured(run: RunFiles) -> Mapping[str, Any]:
+    """What adapters wrote down about probes that could not measure an agent."""
+    reasons = run.manifest.get("unmeasured")
+    return reasons if isinstance(reasons, Mapping) else {}
+
+
+def _finding(
+    sign: Sign, late: pd.DataFrame, unmeasured: Mapping[str, Any], calibration: Calibration
+) -> Finding:
     about = (sign.name, sign.title, sign.probe, sign.cannot_tell)
     threshold = calibration.thresholds.get(sign.name)
     if late.empty:
-        return Finding(*about, "not recorded", threshold=threshold)
+        why = str(unmeasured.get(sign.probe, ""))
+        return Finding(*about, "not recorded", why=why, threshold=threshold)
     by_seed = late.groupby("run")["value"].mean().to_numpy(np.float64)
     over = "seeds" if len(by_seed) > 1 else "measurements"
     values = by_seed if len(by_seed) > 1 else late["value"].to_numpy(np.float64)
@@ -252,6 +264,9 @@ def _notes(facts: pd.DataFrame, findings: Iterable[Finding]) -> Iterable[str]:
     missing = [
         found for found in findings if found.state == "not recorded" and found.threshold is not None
     ]
+    for probe, why in {found.probe: found.why for found in missing if found.why}.items():
+        yield f"Not looked at: {probe}, because {why}."
+    missing = [found for found in missing if not found.why]
     if missing:
         names = " ".join(_probes(missing))
         yield f"Not looked at, for want of a probe: train with `--probes {names}`."

@@ -15,6 +15,7 @@ import diagnostics
 from diagnostics.diagnosis import advice, verdict
 from diagnostics.diagnosis.calibration import Calibration
 from diagnostics.diagnosis.signs import BY_NAME, SIGNS, measured
+from diagnostics.runs.directories import RunFiles
 from diagnostics.runs.load import Runs
 from fog.cli import main
 from tests.diagnostics import recorded
@@ -71,7 +72,7 @@ def _answer(values: dict[str, list[list[float]]]) -> verdict.Diagnosis:
             "status": "finished", "env_step": 100.0, "steps": 100.0,
         }
     )  # fmt: skip
-    return verdict._diagnosis(facts, {}, late, SIGNS, calibration())
+    return verdict._diagnosis(facts, RunFiles(Path("x")), late, SIGNS, calibration())
 
 
 @pytest.mark.parametrize(
@@ -165,6 +166,19 @@ def test_a_run_without_probes_cannot_be_told(
     assert main(["diagnose", str(tmp_path / "bare"), "--calibration", str(known)]) == 0
     out = capsys.readouterr().out
     assert "Cannot tell: none of the probes that can tell was on (critic_loss, plasticity)." in out
+
+
+def test_what_an_adapter_could_not_measure_is_repeated(
+    known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = recorded.copy(tmp_path / "foreign")
+    shutil.rmtree(run / "probes" / "plasticity")
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["unmeasured"] = {"plasticity": "its critic is a table"}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    assert main(["diagnose", str(run), "--calibration", str(known)]) == 0
+    out = capsys.readouterr().out
+    assert "Not looked at: plasticity, because its critic is a table." in out
 
 
 def test_half_a_run_is_judged_by_what_is_there(
