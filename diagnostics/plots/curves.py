@@ -34,7 +34,7 @@ _BAND = (
     "Lines: mean over {seeds}. Shaded: 95 % Student interval over seeds{single}, cut off at the "
     "panel."
 )
-_ROOM = 0.5
+_ROOM = 0.25
 """How far bands may stretch the y axis to either side, as a share of what the lines span."""
 
 
