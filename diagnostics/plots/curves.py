@@ -31,19 +31,10 @@ Plot = tuple[Figure, pd.DataFrame]
 MANY = 6
 """Lines that one panel can hold, bands and all."""
 
-<<<<<<< HEAD
 FEW = 3
 """Bands that can be told apart where the intervals are also drawn elsewhere."""
 
 _BAND = "Lines: mean over {seeds}. Shaded: 95 % Student interval over seeds{single}."
-=======
-_BAND = (
-    "Lines: mean over {seeds}. Shaded: 95 % Student interval over seeds{single}, cut off at the "
-    "panel."
-)
-_ROOM = 0.25
-"""How far bands may stretch the y axis to either side, as a share of what the lines span."""
->>>>>>> hour
 
 
 def curves(
