@@ -166,7 +166,7 @@ class ObservedModules:
         for module in modules:
             if next(module.parameters(), None) is None:
                 raise UserError(
-                    f"{described(module)} has no torch parameters, so only its output is seen"
+                    f"{described(module)} has no torch parameters: only its output is seen"
                 )
         return {
             f"{index}.{name}": tensor.detach()
