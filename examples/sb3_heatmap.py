@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 import diagnostics
-from diagnostics.adapters.sb3 import ProbeCallback
 from diagnostics.metrics.loss_grid import QUANTITIES, loss_grids
 from diagnostics.metrics.primacy import column_indices
 from diagnostics.plots.heatmaps import LOSS_MAP, plain_ticks, shared_norm
@@ -29,6 +28,8 @@ LABEL = "Stable-Baselines3 SAC on Pendulum-v1"
 def train(steps: int, out: Path, seed: int) -> pd.DataFrame:
     """Train on Pendulum and return the table of the critic-loss probe."""
     from stable_baselines3 import SAC
+
+    from diagnostics.adapters.sb3 import ProbeCallback
 
     model = SAC(
         "MlpPolicy",
