@@ -44,13 +44,18 @@ PROBES = ("all", "curvature", *(f"{name}:per_window=4" for name in OFTEN))
 
 # Both expansions of the first life fall between updates of the priming.
 DOSES = {"fog": 0, "expanded-sac": 70, "fog-bro": 0, "simba": 0, "ne": 120}
+SLOW_DOSES = {"fog-swd": 0, "fog-injection": 30}
+ALL_DOSES = DOSES | SLOW_DOSES
 GROWING = {"simba": {"maximal_depth": 4, "critics": 1}}
 
 
-@pytest.fixture(scope="module", params=DOSES)
+@pytest.fixture(
+    scope="module",
+    params=[*DOSES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_DOSES)],
+)
 def pair(request, tmp_path_factory) -> tuple[Path, Path]:
     """One run without and one with all probes, through priming, two resets and an expansion."""
-    home, dose = tmp_path_factory.mktemp(request.param), DOSES[request.param]
+    home, dose = tmp_path_factory.mktemp(request.param), ALL_DOSES[request.param]
     settings = {"priming_updates": dose, **GROWING.get(request.param, {})}
     bare = fog.train(tiny(home / "bare", request.param, **settings))
     probed = fog.train(tiny(home / "probed", request.param, **settings, probes=PROBES))
@@ -62,7 +67,7 @@ def test_a_probed_run_is_the_same_run(pair: tuple[Path, Path]) -> None:
     assert_same_run(bare, probed)
     events = set(pd.read_csv(probed / "events.csv")["event"])
     assert {"reset", *(() if probed.parent.name == "ne" else ("expansion",))} <= events
-    assert ("priming" in events) == (DOSES[probed.parent.name] > 0)
+    assert ("priming" in events) == (ALL_DOSES[probed.parent.name] > 0)
     assert {path.name for path in (probed / "probes").iterdir()} == TABLES
     assert not (bare / "probes").exists()
 
@@ -92,7 +97,7 @@ def test_an_interrupted_run_records_the_same_tables(tmp_path: Path, pair) -> Non
     assert int(newest(cut).name) == 280
     manifest = cut / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"finished"', '"interrupted"'))
-    settings = {"priming_updates": DOSES[variant], **GROWING.get(variant, {})}
+    settings = {"priming_updates": ALL_DOSES[variant], **GROWING.get(variant, {})}
     config = tiny(tmp_path / "cut", variant, **settings, probes=PROBES)
     assert fog.train(config, resume=True).status == "finished"
     for name in TABLES:
