@@ -6,8 +6,8 @@ Every sign that the calibration admits has a threshold. An agent's sign is
 - `absent` if at most one quarter does,
 - `perhaps` in between.
 
-With one seed, its measurements take the place of the seeds. The verdict is `clear signs` if at
-least half of the signs that could be looked at are present, `no sign` if all are absent, `some
+With one seed, its measurements take the place of the seeds. The verdict is `clear signs` if
+more than half of the signs that could be looked at are present, `no sign` if all are absent, `some
 signs` in between, and `cannot tell` if no calibrated sign was recorded.
 """
 
@@ -233,7 +233,7 @@ def _verdict(findings: Iterable[Finding]) -> str:
     looked = [state for state in states if state in ("present", "perhaps", "absent")]
     if not looked:
         return UNKNOWN
-    if 2 * looked.count("present") >= len(looked):
+    if 2 * looked.count("present") > len(looked):
         return CLEAR
     return NONE if looked.count("absent") == len(looked) else SOME
 
