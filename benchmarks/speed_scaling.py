@@ -114,7 +114,8 @@ def draw(axes: Sequence[Axis], folder: Path, name: str) -> None:
             panel.set(xscale="log", yscale="log")
             panel.set_xlabel(f"{axis.name}: time $\\propto$ {axis.name}$^{{{axis.exponent()}}}$")
             panel.set_title(axis.about, fontsize=9)
-            panel.set_xticks(axis.values, [step_label(value) for value in axis.values])
+            names = [f"{value:,}" if value < 10_000 else step_label(value) for value in axis.values]
+            panel.set_xticks(axis.values, names)
             panel.minorticks_off()
             low, high = min(axis.milliseconds), max(axis.milliseconds)
             # A flat line must look flat: never less than a factor of four on the axis.

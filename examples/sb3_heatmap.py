@@ -68,7 +68,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         figure, (top, bottom) = panels(
             2, columns=1, width=6.4, height=3.2, sharex=True, height_ratios=[1, 3]
         )
-        top.plot(steps, index, marker="o", ms=4, color=COLOURS["blue"])
+        top.plot(steps, index, marker="o", ms=4, color=COLOURS["blue"], clip_on=False)
         top.axhline(0, color=COLOURS["black"], lw=0.8)
         top.set_ylabel("primacy-bias index")
         bottom.grid(visible=False)
