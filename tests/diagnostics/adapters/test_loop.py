@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 from pathlib import Path
@@ -25,6 +26,7 @@ EXAMPLE = ROOT / "examples" / "cleanrl_style_sac.py"
 DOC = ROOT / "docs" / "foreign_agents.md"
 TINY = ["--num-envs", "4", "--steps", "400", "--learning-starts", "100", "--batch-size", "32"]
 TINY += ["--buffer-size", "200", "--width", "16"]
+CHEAP = ["all", "warmstart:steps=5:batch=16", "plasticity:steps=3"]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,9 @@ def script():
 @pytest.fixture(scope="module")
 def recorded(script, tmp_path_factory):
     out = tmp_path_factory.mktemp("loop")
-    script.main([*TINY, "--out", str(out)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(script, "attach", functools.partial(attach, probes=CHEAP))
+        script.main([*TINY, "--out", str(out)])
     return out
 
 
@@ -85,7 +89,7 @@ def test_the_example_learns_the_same_with_probes(script, tmp_path, monkeypatch):
         def watched(*arguments, **settings):
             seen.append(settings["critics"])
             if probed:
-                return attach(*arguments, **settings)
+                return attach(*arguments, probes=CHEAP, **settings)
             return SimpleNamespace(step=lambda updates: None, end=lambda: None)
 
         monkeypatch.setattr(script, "attach", watched)
