@@ -60,7 +60,7 @@ format: $(VENV)/.installed ## rewrite the code in house style
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-reproduce: $(VENV)/.installed ## train the motivating example in miniature, draw every figure
+reproduce: $(VENV)/.installed ## see primacy bias, its harm and two cures, from four runs of your own
 	$(BIN)/python -m fog reproduce
 
 # The runs themselves are made by the commands of results/README.md, which take hours.

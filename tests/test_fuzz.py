@@ -81,7 +81,7 @@ OWN = {
     "report": ["--runs", "--out", "--notebooks"],
     "figures": ["--runs", "--out", "--only", "-p", "--list"],
     "export": ["--runs", "--out", "--without"],
-    "reproduce": ["--seeds", "--scale", "--width", "--out", "--figures", "--jobs"],
+    "reproduce": ["--seeds", "--out", "--figures", "--jobs"],
 }
 """Every command with the flags of which one may be wrong."""
 REST = {

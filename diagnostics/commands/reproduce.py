@@ -1,4 +1,4 @@
-"""`fog reproduce`: train the motivating example in miniature and draw its figures.
+"""`fog reproduce`: show primacy bias, its harm and two cures, from runs of your own.
 
 The runs form a sweep on this machine: finished ones are skipped and interrupted ones resumed, so
 the same command always continues where the last one stopped.
@@ -9,10 +9,14 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from diagnostics.studies.motivating_example import STUDY
+from diagnostics.commands.loading import loaded
+from diagnostics.diagnosis.calibration import Calibration
+from diagnostics.diagnosis.verdict import diagnoses
+from diagnostics.studies.per_run import late_return
+from diagnostics.studies.priming import DEMONSTRATION, HIGHEST
 from fog.cli.parser import Parser, integer, pathname
 from fog.cli.sweepreport import summary
 from fog.errors import UserError
@@ -25,26 +29,38 @@ from fog.sweep.view import view
 from fog.system.children import python
 from fog.system.text import plain
 
+_PROBES = ("critic_loss", "sample_counts", "warmstart", "plasticity", "srank", "norms", "dormancy")
+_NOTEBOOKS = ("run_card", "calibration", "theorem_1", "theorem_2")
+_SETTINGS = {
+    "width": 64,
+    "batch_size": 128,
+    "warmup_steps": 200,
+    "steps": 20_000,
+    "window_steps": 2_000,
+    "eval_every": 2_000,
+    "eval_episodes": 5,
+    "probes": _PROBES,
+}
+
 
 def command(argv: Sequence[str]) -> int:
-    """Train the five variants of the motivating example, then draw what applies."""
+    """Train an unprimed agent, a primed one and two cures; then draw and tell what was seen."""
     options = _parse(argv)
-    return _train(jobs_of(argv), options.jobs) or _draw(options.out, options.figures)
+    code = _train(jobs_of(argv), options.jobs) or _draw(options.out, options.figures)
+    if code == 0:
+        sys.stdout.writelines(f"{line}\n" for line in seen(options.out))
+    return code
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "reproduce",
-        "Train the five variants of the motivating example in miniature with all probes on, then\n"
-        "run the notebooks and write the report. Run the same command again to resume.",
+        "Show primacy bias: train SAC unprimed, primed with 100,000 updates on its first 200\n"
+        "transitions, and primed with resets or LayerNorm critics; then draw, diagnose and tell\n"
+        "what was seen. Run the same command again to resume.",
     )
-    parser.add_argument("--task", default="cartpole-swingup", help="task [cartpole-swingup]")
-    parser.add_argument("--seeds", type=integer, default=2, metavar="N", help="seeds [2]")
-    parser.add_argument("--scale", type=float, default=0.02, metavar="X", help="scale [0.02]")
-    parser.add_argument("--width", type=integer, default=64, metavar="N", help="width [64]")
-    parser.add_argument("--window-steps", type=integer, default=300, metavar="N", help="[300]")
-    parser.add_argument("--eval-every", type=integer, default=300, metavar="N", help="[300]")
-    parser.add_argument("--eval-episodes", type=integer, default=3, metavar="N", help="[3]")
+    parser.add_argument("--task", default="HalfCheetah-v4", help="task [HalfCheetah-v4]")
+    parser.add_argument("--seeds", type=integer, default=1, metavar="N", help="seeds [1]")
     parser.add_argument("--jobs", type=integer, default=cores(), metavar="N", help="runs at once")
     parser.add_argument(
         "--out", type=pathname, default=Path("runs/reproduce"), help="[runs/reproduce]"
@@ -62,11 +78,27 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 def jobs_of(argv: Sequence[str]) -> list[Job]:
     """The runs that a command line asks for."""
     options = _parse(argv)
-    names = ("width", "window_steps", "eval_every", "eval_episodes")
-    settings = {name: getattr(options, name) for name in names}
-    block = Block((options.task,), STUDY.variants, tuple(range(options.seeds)))
-    plan = Plan("reproduce", (block,), options.scale)
-    return plan.jobs({**settings, "probes": ("all",), "out": str(options.out)})
+    seeds = tuple(range(options.seeds))
+    blocks = tuple(
+        Block((options.task,), (variant,), seeds, {**settings, "out": str(options.out / folder)})
+        for folder, variant, settings in DEMONSTRATION.values()
+    )
+    return Plan("reproduce", blocks, scale=0.02).jobs(_SETTINGS)
+
+
+def seen(out: Path) -> Iterable[str]:
+    """What the runs show, in words."""
+    calibration = Calibration.read()
+    yield f"\nPriming: {HIGHEST:,} updates on the first 200 transitions, before training goes on."
+    seeds = 1
+    for name, (folder, variant, _) in DEMONSTRATION.items():
+        with loaded([out / folder]) as runs:
+            own = runs.select(variant=variant)
+            (found,) = diagnoses(own, calibration, every=False)
+            returns, seeds = late_return(own), len(own)
+        yield f"{name}: return {returns.mean():,.0f} at the end; {found.verdict} of primacy bias."
+    if seeds == 1:
+        yield "One seed each: look at the size of the differences, not at their last digits."
 
 
 def _train(jobs: list[Job], at_once: int) -> int:
@@ -84,14 +116,13 @@ def _draw(runs: Path, figures: Path) -> int:
     _say("Running the notebooks")
     page = figures / "report.html"
     steps = (
-        ["figures", "--runs", str(runs), "--out", str(figures)],
+        ["figures", "--runs", str(runs), "--out", str(figures), "--only", *_NOTEBOOKS],
         ["report", "--runs", str(runs), "--notebooks", str(figures), "--out", str(page)],
-        ["compare", "--runs", str(runs)],
+        ["diagnose", str(runs)],
     )
     codes = [subprocess.run(python("-m", "fog", *step)).returncode for step in steps]
     _say(f"\nRuns:    {runs.resolve()}")
     _say(f"Figures: {figures.resolve()}")
-    _say(f"Claims:  fog claims --runs {runs}  judges the paper's claims from these runs")
     _say(f"Open:    {page.resolve().as_uri()}")
     return max(codes)
 

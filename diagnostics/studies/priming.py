@@ -14,6 +14,18 @@ DOSES = (0, 3_000, 10_000, 30_000, 100_000)
 """Priming updates of the study, on 200 transitions."""
 HIGHEST = DOSES[-1]
 
+DEMONSTRATION: dict[str, tuple[str, str, dict[str, object]]] = {
+    "Unprimed SAC": ("unprimed", "plain-sac", {"priming_updates": 0}),
+    "Primed": ("primed", "plain-sac", {"priming_updates": HIGHEST}),
+    "Primed, with resets": (
+        "primed",
+        "plain-sac-reset",
+        {"priming_updates": HIGHEST, "reset_steps": (3_000, 10_000)},
+    ),
+    "Primed, with LayerNorm critics": ("primed", "norm-sac", {"priming_updates": HIGHEST}),
+}
+"""What `fog reproduce` trains: by name the folder, the variant and its settings."""
+
 
 def _primed(pairs: str) -> str:
     """Every variant of a text such as `a > b` with the highest dose."""

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from diagnostics.commands import reproduce
-from diagnostics.studies.motivating_example import STUDY
+from diagnostics.studies.priming import DEMONSTRATION
 from fog.errors import UserError
 from fog.sweep import planfile, sweep
+from tests.diagnostics import recorded
 from tests.fog.sweep.scripted import Scripted, crash, interrupt_us
 
 
@@ -30,19 +31,35 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return 0
 
     monkeypatch.setattr(reproduce, "_draw", draw)
+    monkeypatch.setattr(reproduce, "seen", lambda out: [])
     return folders
 
 
-def test_five_variants_are_trained_and_then_drawn(
+def test_four_agents_are_trained_and_then_drawn(
     tmp_path: Path, engine: Scripted, drawn: list[Path]
 ) -> None:
     assert reproduce.command(["--out", str(tmp_path), "--seeds", "2"]) == 0
-    assert sum(map(len, engine.submitted)) == 10
-    assert {path.name for path in (tmp_path / "cartpole-swingup").iterdir()} == set(STUDY.variants)
+    assert sum(map(len, engine.submitted)) == 8
+    primed = tmp_path / "primed" / "HalfCheetah-v4"
+    assert {path.name for path in primed.iterdir()} == {"plain-sac", "plain-sac-reset", "norm-sac"}
+    assert (tmp_path / "unprimed" / "HalfCheetah-v4" / "plain-sac").is_dir()
     assert drawn == [tmp_path]
     # A second call finds all of them finished.
     assert reproduce.command(["--out", str(tmp_path), "--seeds", "2"]) == 0
-    assert sum(map(len, engine.submitted)) == 10
+    assert sum(map(len, engine.submitted)) == 8
+
+
+def test_its_last_lines_say_what_was_seen(tmp_path: Path) -> None:
+    for folder, variant, settings in DEMONSTRATION.values():
+        dose = settings["priming_updates"]
+        run = recorded.copy(tmp_path / folder, "sac", task="HalfCheetah-v4", priming_updates=dose)
+        config = (run / "config.yaml").read_text()
+        (run / "config.yaml").write_text(config.replace("variant: sac", f"variant: {variant}"))
+        run.parent.rename(run.parent.with_name(variant))
+    lines = list(reproduce.seen(tmp_path))
+    assert [line.split(":")[0] for line in lines[1:5]] == list(DEMONSTRATION)
+    assert all("of primacy bias" in line for line in lines[1:5])
+    assert "One seed each" in lines[5]
 
 
 def test_nothing_is_drawn_from_half_of_the_runs(
@@ -53,7 +70,7 @@ def test_nothing_is_drawn_from_half_of_the_runs(
 ) -> None:
     engine.script = {0: [crash(1, log="ValueError: no such luck")]}
     assert reproduce.command(["--out", str(tmp_path)]) == 1
-    assert "expanded-sac seed0: ValueError: no such luck" in capsys.readouterr().err
+    assert "seed0: ValueError: no such luck" in capsys.readouterr().err
     engine.script = {0: [interrupt_us]}
     assert reproduce.command(["--out", str(tmp_path)]) == 130
     assert drawn == []
@@ -63,9 +80,10 @@ def test_nothing_is_drawn_from_half_of_the_runs(
 
 
 def test_it_runs_what_the_miniature_plan_describes() -> None:
-    plan = planfile.read(Path("miniature/motivating_example"))
-    planned = {job.label: job.config for job in plan.jobs({"out": "runs/reproduce"})}
-    assert {job.label: job.config for job in reproduce.jobs_of([])} == planned
+    plan = planfile.read(Path("miniature/priming"))
+    planned = [job.config for job in plan.jobs({})]
+    ours = [job.config for job in reproduce.jobs_of(["--out", "runs/miniature/priming"])]
+    assert ours == planned
 
 
 @pytest.mark.parametrize("flag", ["--seeds", "--jobs"])
