@@ -23,7 +23,7 @@ SMALLER = {
     "--scale 0.02 --width 64": "--scale 0.002 --width 8 --batch-size 8 --eval-episodes 1",
     "scale=0.02, width=64": "scale=0.002, width=8, batch_size=8, eval_episodes=1",
     # No GPU: the settings are resolved and shown, and nothing is trained.
-    "--device cuda": "--device cuda --dry-run",
+    "--device cuda": "--dry-run",
 }
 
 

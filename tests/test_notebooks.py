@@ -147,7 +147,7 @@ def test_runs_without_probes_are_missing_in_a_sentence(tmp_path):
     done = execute("motivating_example", tmp_path / "runs", tmp_path)
     told = [text for text in outputs(done, "text/markdown") if text.startswith("**Missing.**")]
     assert len(told) == 4
-    assert "--probes critic_loss" in told[0]
+    assert "recorded the probe table 'critic_loss'" in told[0]
     assert len(outputs(done, "image/png")) == 1
 
 

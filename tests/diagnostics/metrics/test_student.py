@@ -118,7 +118,8 @@ def test_one_seed_and_equal_seeds_have_no_interval() -> None:
 
 
 def test_no_other_place_computes_an_interval() -> None:
-    """Whoever needs one asks `diagnostics.metrics.student`; `power` simulates its test."""
+    """Whoever needs one asks `diagnostics.metrics.student`; `power` simulates its test,
+    and the areas and rank correlations of the calibration are bootstrapped."""
     import re
     from pathlib import Path
 
@@ -130,4 +131,4 @@ def test_no_other_place_computes_an_interval() -> None:
         for path in folder.rglob("*.py")
         if re.search(r"stdtrit|t\.ppf|0\.975|multinomial|[Bb]ootstrap interval", path.read_text())
     }
-    assert found == {"metrics/student.py", "metrics/power.py"}
+    assert found == {"metrics/student.py", "metrics/power.py", "diagnosis/calibration.py"}

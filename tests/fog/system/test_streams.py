@@ -61,7 +61,7 @@ def test_a_script_that_trains_outlives_its_output(
             monkeypatch.setattr(sys, "stderr", stream)
             assert training.train(tiny(tmp_path, seed=seed), quiet=False).status == "finished"
         monkeypatch.undo()
-        streams.streams.Lasting(full, str).finish()
+        streams.Lasting(full, str).finish()
 
 
 def test_a_closed_stream_is_not_taken_by_a_file_of_the_run(tmp_path: Path) -> None:
