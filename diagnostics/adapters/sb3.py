@@ -92,7 +92,8 @@ class ProbeCallback(BaseCallback):  # type: ignore[misc]
                 self._names,
                 library=library,
             )
-            self.observer.start()
+            with _evaluation_mode(model):
+                self.observer.start()
         except UserError:
             self._memory.release()
             raise
