@@ -26,6 +26,7 @@ from fog.cost.flops import TERMS, total_flops, update_flops
 from fog.cost.work import work_of
 from fog.fast import one_twin_pays
 from fog.records.sizes import NetworkSpec
+from fog.records.specs import spec_of
 from fog.sweep import planfile
 from fog.sweep.job import Job
 from fog.sweep.view import duration
@@ -36,7 +37,10 @@ PEAKS = (20e12, 100e12, 300e12)
 UTILISATION = 0.3
 FLOOR = 0.5e-3
 TASKS = ("humanoid-walk", "HalfCheetah-v4")
-VARIANTS = ("sac", "expanded-sac", "fog", "fog-fixed4", "fog-sac", "sac-utd1")
+VARIANTS = (
+    *("sac", "expanded-sac", "fog", "fog-fixed4", "fog-sac", "sac-utd1"),
+    *("bro", "simba", "ne"),
+)
 HOUR, YEAR = 3600.0, 365.25 * 24 * 3600.0
 
 
@@ -68,8 +72,9 @@ def flops_section() -> str:
         for depth in work_of(config).updates:
             row = [variant, str(depth)]
             for task in TASKS:
-                spec = NetworkSpec.from_settings(config.flat(), *dimensions(task))
-                ours = total_flops(spec, depth, config.agent.batch_size, one_twin_pays(config))
+                own = paper(variant, task)
+                spec = spec_of(own.flat(), *dimensions(task))
+                ours = total_flops(spec, depth, own.agent.batch_size, one_twin_pays(own))
                 torchs = counted_by_torch(spec, variant, depth, task)
                 row += [f"{ours / 1e9:.3f}", f"{torchs / 1e9:.3f}{'' if ours == torchs else ' !'}"]
             rows.append(row)
@@ -81,7 +86,7 @@ def flops_section() -> str:
 def terms_section() -> str:
     """Where the FLOPs of FoG's largest update go."""
     config = paper("fog", TASKS[0])
-    spec = NetworkSpec.from_settings(config.flat(), *dimensions(TASKS[0]))
+    spec = spec_of(config.flat(), *dimensions(TASKS[0]))
     counted = update_flops(spec, 4, config.agent.batch_size, one_twin_pays(config))
     whole = sum(counted.values())
     return table(
