@@ -99,6 +99,8 @@ class Calibration:
                 f"the calibration {source} lacks the column {missing[0]!r}: "
                 "make it again with `fog calibrate`"
             )
+        if not (values["set"] == "calibration").any():
+            raise AnalysisError(f"the calibration {source} has no run that calibrates")
         return cls(values)
 
     @property

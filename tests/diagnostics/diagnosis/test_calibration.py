@@ -120,6 +120,9 @@ def test_a_table_that_is_none_is_refused_in_one_line(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\n")
     with pytest.raises(AnalysisError, match=r"lacks the column 'set'.*fog calibrate"):
         Calibration.read(path)
+    table().iloc[:0].to_csv(path, index=False)
+    with pytest.raises(AnalysisError, match="has no run that calibrates"):
+        Calibration.read(path)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(AnalysisError, match="cannot read the calibration"):
         Calibration.read(path)
