@@ -58,7 +58,8 @@ class State(NamedTuple):
     """Parameters, masks and optimisers; a mask is 1 where a weight is active.
 
     `clock` counts updates, and for each network those since birth or since the end of its growth,
-    says whether growth has ended, and holds the share of active neurons of the last update.
+    says whether growth has ended, and holds the share of active neurons of the last update. All but
+    the share stay on the host: what an update does depends on them, and it must not wait for a GPU.
     """
 
     actor: Params
@@ -89,7 +90,8 @@ def update_(
     """
     with torch.no_grad(), precision(hyper, noise):
         clock, rows = state.clock, len(batch.reward)
-        counted = rows // 2 if clock["active"] < FEW_ACTIVE and rows > 1 else rows
+        few = (clock["active"] < FEW_ACTIVE) & (rows > 1)
+        counted = torch.where(few, rows // 2, rows)
         share = (torch.arange(rows, device=noise.device) < counted) * (rows / counted)
         target = td_target(state, batch, noise[0], hyper)
         seen = _Active()
@@ -118,7 +120,7 @@ def update_(
             mask_(state.actor_target, state.actor_mask)
 
         td_error = losses.priority_error(values, target)
-        masked = torch.tensor(masked_share(state.critic, state.critic_mask), device=noise.device)
+        masked = masked_share(state.critic, state.critic_mask)
         metrics = [critic_loss, values.mean(), td_error.mean(), loss, masked, clock["active"]]
         return torch.stack(metrics), td_error
 
@@ -203,7 +205,7 @@ def newborn(
     actor = on_device(init_critic(rng, spec.actor()), device)
     critic = on_device(init_critic(rng, spec.critic(0)), device)
     names = ("updates", "critic_calls", "critic_ended", "actor_calls", "actor_ended")
-    clock = {name: torch.zeros((), device=device) for name in names}
+    clock = {name: torch.zeros(()) for name in names}
     return State(
         actor=actor,
         critic=critic,

@@ -51,8 +51,9 @@ class Told:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        known: Any = {"rows": 0, "last": {}}
         try:
-            known = json.loads(path.read_text()) if path.exists() else {"rows": 0, "last": {}}
+            known = json.loads(path.read_text()) if path.exists() else known
             self.rows = int(known["rows"])
             self._last: dict[str, list[int]] = {**known["last"]}
         except (OSError, ValueError, KeyError, TypeError):
