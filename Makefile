@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 # Numerical libraries take all cores by default, and parallel tests would then fight over them.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help install test test-slow attack lint format reproduce miniature humanoid bench clean
+.PHONY: help install test test-slow test-newest attack lint format docs lock reproduce miniature humanoid bench clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -53,12 +53,51 @@ test-slow: $(SLOW)/.installed ## the tests that take minutes each, and those of 
 	$(SLOW_TEST) -m slow
 	$(SLOW_TEST) tests/diagnostics/adapters tests/fog/sweep/test_ray.py tests/fog/sweep/test_slurm.py
 
+# The same tests with the newest versions that pyproject.toml allows; torch and the simulators stay.
+NEWEST = $(VENV)-newest
+
+$(NEWEST)/.installed: pyproject.toml constraints-newest.txt
+	$(PYTHON) -m venv $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
+		-c constraints-newest.txt -e '.[dev]'
+	@touch $@
+
+test-newest: $(NEWEST)/.installed ## the tests with the newest versions that are allowed
+	$(NEWEST)/bin/python -m pip freeze --exclude-editable | grep -iE '^(numpy|pandas|gymnasium|scipy|torch)=='
+	$(ONE_THREAD) $(NEWEST)/bin/python -m pytest -q -n 2 --dist worksteal
+
 attack: $(VENV)/.installed ## kill, damage, fuzz and fill disks, and see what survives (about 10 minutes)
 	$(BIN)/python -m tests.attack
 
 format: $(VENV)/.installed ## rewrite the code in house style
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
+
+# Notebooks are executed on the committed runs, then everything becomes one site. Any warning, such as
+# a link that leads nowhere, is an error.
+DOCS_RUNS = results/miniature/cartpole-swingup
+DOCS_NOTEBOOKS = theorem_1 theorem_2 motivating_example per_vs_decay replay_ablation expansion_ablation
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## the documentation with executed notebooks as one site, into site/
+	rm -rf docs/notebooks site
+	$(BIN)/fog figures --runs $(DOCS_RUNS) --out docs/notebooks --only $(DOCS_NOTEBOOKS)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html -d site/doctrees docs site/html
+	@echo "Open site/html/index.html"
+
+# uv takes constraints from pyproject.toml only, so it gets a copy that has them. The pinned set needs
+# Python 3.11.5.
+LOCKED = sys_platform == 'linux' and python_full_version >= '3.11.5'
+lock: ## make uv.lock anew from pyproject.toml and constraints.txt (needs uv)
+	rm -rf build/lock && mkdir -p build/lock/fog
+	cp README.md LICENSE build/lock && cp fog/__init__.py build/lock/fog
+	{ cat pyproject.toml; echo '[tool.uv]'; echo "environments = [\"$(LOCKED)\"]"; echo 'constraint-dependencies = ['; \
+		sed -nE 's/^([A-Za-z].*)$$/    "\1",/p' constraints.txt; echo ']'; } > build/lock/pyproject.toml
+	cd build/lock && uv lock
+	mv build/lock/uv.lock uv.lock
 
 reproduce: $(VENV)/.installed ## see primacy bias, its harm and two cures, from four runs of your own
 	$(BIN)/python -m fog reproduce
@@ -109,4 +148,4 @@ bench: $(BENCH)/.installed $(CLEANRL) ## speed beside peers, into benchmarks/out
 	$(BENCH_PYTHON) benchmarks/sweep.py > $(BENCH_OUT)/sweep.md
 
 clean: ## remove the environment and caches, keep runs and figures
-	rm -rf $(VENV) $(SLOW) $(BENCH) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(SLOW) $(NEWEST) $(BENCH) site docs/notebooks build/lock .mypy_cache .ruff_cache .pytest_cache .hypothesis

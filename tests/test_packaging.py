@@ -71,5 +71,44 @@ def test_the_conda_environment_is_the_same_install() -> None:
 
 
 def test_extras_for_what_not_everyone_needs() -> None:
-    extras = {"humanoid", "ray", "slurm", "sb3", "wandb", "dev"}
+    extras = {"humanoid", "ray", "slurm", "sb3", "wandb", "docs", "dev"}
     assert extras <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_newest_set_pins_only_what_cannot_move() -> None:
+    text = (ROOT / "constraints-newest.txt").read_text()
+    pins = {
+        canonicalize_name(name): Version(version)
+        for name, version in re.findall(r"^([\w.-]+)==(\S+)$", text, re.MULTILINE)
+    }
+    assert pins == {name: CONSTRAINTS[name] for name in pins}
+    assert not {"numpy", "pandas", "gymnasium"} & pins.keys()
+    assert {"torch", "mujoco", "dm-control", "metaworld"} == pins.keys()
+
+
+@pytest.mark.parametrize("recipe", ["Dockerfile", "apptainer.def"])
+def test_containers_install_the_tested_versions(recipe: str) -> None:
+    text = (ROOT / recipe).read_text()
+    installs = [line for line in text.splitlines() if "pip install" in line]
+    assert installs and all("-c constraints.txt" in line for line in installs)
+    assert "python:3.11-slim" in text
+    # The version of torch is read from the constraints, and both of its builds can be chosen.
+    assert "torch==2" not in text and "s/^torch==//p" in text
+    assert "cpu)" in text and "cuda)" in text and "must be cpu or cuda" in text
+
+
+def test_the_lock_of_uv_has_the_pinned_versions() -> None:
+    locked = tomllib.loads((ROOT / "uv.lock").read_text())
+    assert locked["requires-python"] == ">=3.11, <3.13"
+    versions = {
+        canonicalize_name(package["name"]): Version(package["version"])
+        for package in locked["package"]
+        if "version" in package
+    }
+    assert {canonicalize_name(item.name) for item in REQUIREMENTS} <= versions.keys()
+    differing = {
+        name: (versions[name], pin)
+        for name, pin in CONSTRAINTS.items()
+        if name in versions and versions[name] != pin
+    }
+    assert differing == {}

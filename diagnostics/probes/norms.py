@@ -149,4 +149,5 @@ def _distance(one: Tensor, other: Tensor) -> float:
 
 
 def _norm(tensors: Iterable[Tensor]) -> float:
-    return float(np.sqrt(sum(t.detach().double().square().sum().item() for t in tensors)))
+    # Added up where they are: one read from the device, whatever the number of tensors.
+    return float(np.sqrt(float(sum(t.detach().double().square().sum() for t in tensors))))

@@ -179,7 +179,8 @@ class Agent:
 
     def is_finite(self) -> bool:
         """Whether every parameter and optimiser moment is finite; waits for the device."""
-        return all(bool(torch.isfinite(tensor).all()) for _, tensor in flatten(self._state))
+        found = [torch.isfinite(tensor).all() for _, tensor in flatten(self._state)]
+        return bool(torch.stack([finite.to(self.device) for finite in found]).all())
 
     def parameter_counts(self, depth: int | None = None) -> dict[str, int]:
         """Parameters by network and in total, now or at another depth."""
@@ -205,7 +206,12 @@ class Agent:
         """
         parameters = {name: tensor for name, tensor in tensors.items() if name != _NOISE}
         check_fits(parameters, self.spec)
-        moved = {name: tensor.to(self.device, copy=True) for name, tensor in parameters.items()}
+        # Counters stay on the host; what is not there at birth is a block.
+        places = {name: tensor.device for name, tensor in flatten(self._state)}
+        moved = {
+            name: tensor.to(places.get(name, self.device), copy=True)
+            for name, tensor in parameters.items()
+        }
         self._set_state(unflatten(moved, type(self._state)))
         self.updates = counters["updates"]
         self.total_updates = counters["total_updates"]

@@ -58,7 +58,8 @@ class State(NamedTuple):
     """Parameters, masks and optimisers; a mask is 1 where a weight is active.
 
     `clock` counts updates, and for each network those since birth or since the end of its growth,
-    says whether growth has ended, and holds the share of active neurons of the last update.
+    says whether growth has ended, and holds the share of active neurons of the last update. All but
+    the share stay on the host: what an update does depends on them, and it must not wait for a GPU.
     """
 
     actor: Params
@@ -81,7 +82,8 @@ def update_(
     """
     with torch.no_grad(), precision(hyper, noise):
         clock, rows = state.clock, len(batch.reward)
-        counted = rows // 2 if clock["active"] < FEW_ACTIVE and rows > 1 else rows
+        few = (clock["active"] < FEW_ACTIVE) & (rows > 1)
+        counted = torch.where(few, rows // 2, rows)
         share = (torch.arange(rows, device=noise.device) < counted) * (rows / counted)
         target = td_target(state, batch, noise[0], hyper)
         seen = _Active()
@@ -110,7 +112,7 @@ def update_(
             mask_(state.actor_target, state.actor_mask)
 
         td_error = losses.priority_error(values, target)
-        masked = torch.tensor(masked_share(state.critic, state.critic_mask), device=noise.device)
+        masked = masked_share(state.critic, state.critic_mask)
         metrics = [critic_loss, values.mean(), td_error.mean(), loss, masked, clock["active"]]
         return torch.stack(metrics), td_error
 
@@ -198,9 +200,10 @@ def newborn(
         layers = sparse_layers({key: tuple(tensor.shape) for key, tensor in tree.items()})
         trees[f"{name}_mask"] = {layer: (tree[layer] != 0).float() for layer in layers}
     trees["actor_target"] = {name: tensor.clone() for name, tensor in trees["actor"].items()}
+    state = born(trees, {"actor": config.actor_lr, "critic": config.critic_lr}, device)
     counters = ("updates", "critic_calls", "critic_ended", "actor_calls", "actor_ended")
-    trees["clock"] = {name: torch.zeros(()) for name in counters} | {"active": torch.ones(())}
-    return State(**born(trees, {"actor": config.actor_lr, "critic": config.critic_lr}, device))
+    clock = {name: torch.zeros(()) for name in counters}
+    return State(**state, clock=clock | {"active": torch.ones((), device=device)})
 
 
 # What acting and probes need of an algorithm, see `fog.algorithms.families`

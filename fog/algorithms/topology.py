@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -34,17 +35,19 @@ def learn_(
         adamw_(params, masked, optimiser)
         mask_(params, masks)
         return
-    plan = growth_of({key: tuple(tensor.shape) for key, tensor in params.items()})
+    shapes = {key: tuple(tensor.shape) for key, tensor in params.items()}
+    steps = last_step(shapes) if ended else int(calls) // EVERY - 1
+    plan, active = growth_of(shapes), active_after(shapes, steps)
     for key, mask in masks.items():
+        if ended:
+            turn = 1.0 + math.cos(math.pi * min(1.0, int(calls) / EXCHANGE_END))
+            grown = pruned = int(active[key] * EXCHANGE / 2.0 * turn)
+        else:
+            grown, pruned = plan[key]
         for member in range(len(mask)):
-            active = int(mask[member].sum())
-            if ended:
-                turn = 1.0 + math.cos(math.pi * min(1.0, int(calls) / EXCHANGE_END))
-                grown = pruned = int(active * EXCHANGE / 2.0 * turn)
-            else:
-                grown, pruned = plan[key]
-            change_(params[key][member], mask[member], grads[key][member], grown, pruned)
-    if not ended and masked_share(params, masks) <= END:
+            weight, grad = params[key][member], grads[key][member]
+            change_(weight, mask[member], grad, active[key], grown, pruned)
+    if not ended and is_grown(shapes, steps + 1):
         ended.fill_(1.0)
         calls.zero_()
 
@@ -58,7 +61,36 @@ def growth_of(shapes: Shapes) -> dict[str, tuple[int, int]]:
     return found
 
 
-def change_(weight: Tensor, mask: Tensor, grad: Tensor, grown: int, pruned: int) -> None:
+def active_after(shapes: Shapes, steps: int) -> dict[str, int]:
+    """Active weights of a member by layer, after so many steps of growth.
+
+    Counted from the schedule: to sum a mask would make every step wait for the device.
+    """
+    plan, rooms = growth_of(shapes), {name: math.prod(shapes[name][1:]) for name in kept(shapes)}
+    return {
+        name: min(active + steps * (plan[name][0] - plan[name][1]), rooms[name])
+        for name, active in kept(shapes).items()
+    }
+
+
+def is_grown(shapes: Shapes, steps: int) -> bool:
+    """Whether growth ends with this step: few enough weights are masked."""
+    every = sum(math.prod(shape) for name, shape in shapes.items() if _is_weight(name))
+    masked = sum(
+        math.prod(shapes[name]) - shapes[name][0] * active
+        for name, active in active_after(shapes, steps).items()
+    )
+    return masked / every <= END
+
+
+def last_step(shapes: Shapes) -> int:
+    """The number of the step with which growth has ended."""
+    return next(steps for steps in itertools.count(1) if is_grown(shapes, steps))
+
+
+def change_(
+    weight: Tensor, mask: Tensor, grad: Tensor, active: int, grown: int, pruned: int
+) -> None:
     """Mask the smallest active weights, then unmask those of the rest with the largest gradients.
 
     A weight that was masked begins at 0. One that is masked and unmasked again keeps its value.
@@ -66,9 +98,10 @@ def change_(weight: Tensor, mask: Tensor, grad: Tensor, grown: int, pruned: int)
     before = mask.flatten() > 0
     size = torch.where(before, weight.flatten().abs(), -1.0)
     chosen = torch.zeros_like(before)
-    chosen[size.topk(int(before.sum()) - pruned).indices] = True
+    left = active - pruned
+    chosen[size.topk(left).indices] = True
     slope = torch.where(chosen, -1.0, grad.flatten().abs())
-    chosen[slope.topk(min(grown, int((~chosen).sum()))).indices] = True
+    chosen[slope.topk(min(grown, chosen.numel() - left)).indices] = True
     mask.copy_(chosen.view(mask.shape))
     weight.mul_(mask)
 
@@ -79,10 +112,10 @@ def mask_(params: Params, masks: Params) -> None:
         params[name].mul_(mask)
 
 
-def masked_share(params: Params, masks: Params) -> float:
+def masked_share(params: Params, masks: Params) -> Tensor:
     """Masked weights over all weights and LayerNorm scales."""
     every = sum(value.numel() for name, value in params.items() if _is_weight(name))
-    return float(sum(mask.numel() - float(mask.sum()) for mask in masks.values()) / every)
+    return torch.stack([mask.numel() - mask.sum() for mask in masks.values()]).sum() / every
 
 
 def _is_weight(name: str) -> bool:

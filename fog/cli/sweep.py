@@ -122,12 +122,12 @@ def sweep(argv: Sequence[str]) -> int:
 
 def _describe(jobs: list[Job], options: argparse.Namespace) -> None:
     from fog.cli import sweepreport
-    from fog.sweep.local import default_jobs
+    from fog.sweep import local
 
+    at_once = local.at_once(options, jobs)
     print(sweepreport.runs(jobs), flush=True)
     for line in checks.absent_suites(jobs):
         print(f"note: {line}", flush=True)
-    at_once = options.jobs or default_jobs(jobs)
     from fog.cost import estimate
 
     costs = estimate([job.config for job in jobs], at_once, say=_say)

@@ -85,6 +85,13 @@ class DmcSimulator:
         self._env.close()
 
 
+class _NumpyWithIn1d:
+    """numpy as the quadruped's module of dm_control 1.0.28 knows it; 2.4 has dropped `in1d`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, "isin" if name == "in1d" else name)
+
+
 def build(env_id: str, render_mode: str | None) -> DmcSimulator:
     """The simulator of `domain-task`, such as `cartpole-swingup`."""
     del render_mode  # Rendering is set up at the first frame.
@@ -97,6 +104,8 @@ def build(env_id: str, render_mode: str | None) -> DmcSimulator:
         if key not in names:
             raise unknown_id("dmc", env_id, names, "cheetah-run")
         domain, task = names[key]
+        if domain == "quadruped" and not hasattr(np, "in1d"):
+            suite.quadruped.np = _NumpyWithIn1d()
         # The random state given here is replaced by every reset; without one, numpy would ask the
         # operating system for entropy.
         env = suite.load(domain, task, task_kwargs={"time_limit": float("inf"), "random": 0})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,6 +43,39 @@ class TensorBoard:
         self._writer.close()
 
 
+class Told:
+    """Which rows W&B has been given, over all sittings: by section the last step, and its rows.
+
+    A resumed run repeats the rows after its checkpoint, and W&B cannot take rows back.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        known: Any = {"rows": 0, "last": {}}
+        try:
+            known = json.loads(path.read_text()) if path.exists() else known
+            self.rows = int(known["rows"])
+            self._last: dict[str, list[int]] = {**known["last"]}
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(f"{path} is damaged: delete it; W&B may then get rows twice") from None
+        self._now: dict[str, list[int]] = {}
+
+    def add(self, section: str, env_step: int) -> bool:
+        """Whether the row is new. It counts as told from now on: better one missing than two."""
+        before, count = self._now.get(section, [-1, 0])
+        place = [env_step, count + 1 if env_step == before else 1]
+        self._now[section] = place
+        if place <= self._last.get(section, [-1, 0]):
+            return False
+        self._last[section] = place
+        self.rows += 1
+        self._path.parent.mkdir(exist_ok=True)
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(json.dumps({"rows": self.rows, "last": self._last}))
+        fresh.replace(self._path)
+        return True
+
+
 class WeightsAndBiases:
     """A W&B run, offline unless WANDB_MODE says otherwise: clusters have no internet."""
 
@@ -56,16 +91,20 @@ class WeightsAndBiases:
             project=project,
             dir=str(directory.path),
             name=f"{run.task}/{run.variant}/seed{run.seed}",
-            id=str(directory.path.resolve()).replace("/", "-")[-120:].strip("-"),
+            id=re.sub(r"[^\w.-]", "-", str(directory.path.resolve()))[-120:].strip("-"),
             resume="allow",
             mode=os.environ.get("WANDB_MODE", "offline"),
             config=config.flat(),
         )
+        self._told = Told(directory.path / "wandb" / "told.json")
 
     def log(self, section: str, env_step: int, values: Mapping[str, Any]) -> None:
-        """Log scalars against the environment step."""
+        """Log scalars against the environment step, unless an earlier sitting has."""
+        if not self._told.add(section, env_step):
+            return
         named = {f"{section}/{name}": value for name, value in _numbers(values).items()}
-        self._run.log({**named, "env_step": env_step})
+        # W&B numbers rows from 0 in each sitting unless it is told.
+        self._run.log({**named, "env_step": env_step}, step=self._told.rows - 1)
 
     def close(self) -> None:
         """Finish the W&B run."""

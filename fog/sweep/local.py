@@ -4,21 +4,52 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Sequence
 
 from fog.errors import UserError
+from fog.sweep import gpus
 from fog.sweep.engine import LOST, Ended
 from fog.sweep.job import Job
 from fog.sweep.process import Process
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Nothing to ask beyond `--jobs`."""
+    """Which GPUs to spread the runs over."""
+    parser.add_argument_group("local").add_argument(
+        "--gpus",
+        metavar="LIST",
+        help="GPUs to spread the runs over: a count, or a list such as 0,1 [no choice is made]",
+    )
 
 
 def make(options: argparse.Namespace, jobs: Sequence[Job]) -> LocalEngine:
-    """An engine of `--jobs` processes at once; by default the cores are full, not fought over."""
-    return LocalEngine(options.jobs or default_jobs(jobs))
+    """An engine of `--jobs` processes at once.
+
+    Raises:
+        UserError: a GPU is not there, or would not be used.
+    """
+    found = _gpus(options, jobs)
+    return LocalEngine(at_once(options, jobs, found), found)
+
+
+def at_once(
+    options: argparse.Namespace, jobs: Sequence[Job], found: tuple[str, ...] | None = None
+) -> int:
+    """How many runs at a time: by default one for each of `--gpus`, or what the cores allow."""
+    if options.jobs:
+        return int(options.jobs)
+    return len(_gpus(options, jobs) if found is None else found) or default_jobs(jobs)
+
+
+def _gpus(options: argparse.Namespace, jobs: Sequence[Job]) -> tuple[str, ...]:
+    """The GPUs of `--gpus`, a flag of this engine; none without it."""
+    wanted = getattr(options, "gpus", None)
+    if wanted is None:
+        return ()
+    if any(job.config.runtime.device == "cpu" for job in jobs):
+        raise UserError("--gpus: these runs have --device cpu; leave one of the two out")
+    return gpus.chosen(wanted)
 
 
 def default_jobs(jobs: Sequence[Job]) -> int:
@@ -35,12 +66,13 @@ def cores() -> int:
 
 
 class LocalEngine:
-    """Processes of this machine, at most `slots` at once."""
+    """Processes of this machine, at most `slots` at once, spread over `gpus` if there are any."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, gpus: tuple[str, ...] = ()) -> None:
         if slots < 1:
             raise UserError(f"--jobs: at least one run at a time, got {slots}")
         self.slots: int | None = slots
+        self._gpus = gpus
         self._processes: dict[Job, Process] = {}
         self._unstarted: list[Ended] = []
         self._stopping = False
@@ -49,9 +81,15 @@ class LocalEngine:
         """Start each run as a process."""
         for job in jobs:
             try:
-                self._processes[job] = Process(job)
+                self._processes[job] = Process(job, self._gpu())
             except OSError as error:
                 self._unstarted.append(Ended(job, 2, f"cannot be started: {error}"))
+
+    def _gpu(self) -> str | None:
+        if not self._gpus:
+            return None
+        used = Counter(process.gpu for process in self._processes.values())
+        return min(self._gpus, key=lambda name: used[name])  # the first of several
 
     def running(self) -> frozenset[Job]:
         """Runs whose process is alive."""

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from fog.sweep.gpus import VISIBLE
 from fog.sweep.job import Job
 from fog.system.interrupts import StopRequest
 
@@ -23,13 +24,15 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def environment(job: Job) -> dict[str, str]:
-    """The environment of a run: numerical libraries keep to its threads.
+def environment(job: Job, gpu: str | None = None) -> dict[str, str]:
+    """The environment of a run: numerical libraries keep to its threads, torch to its GPU.
 
-    They take all cores by default, and parallel runs would then fight over them.
+    Libraries take all cores by default, and parallel runs would then fight over them. torch takes
+    the first GPU that it sees.
     """
     threads = str(job.config.runtime.threads)
-    return {**os.environ, **dict.fromkeys(THREAD_CAPS, threads)}
+    pinned = {} if gpu is None else {VISIBLE: gpu}
+    return {**os.environ, **dict.fromkeys(THREAD_CAPS, threads), **pinned}
 
 
 class Process:
@@ -39,13 +42,14 @@ class Process:
     process dies without asking, Linux sends the run a SIGTERM, so it saves and stops as well.
     """
 
-    def __init__(self, job: Job) -> None:
-        """Start or resume the run.
+    def __init__(self, job: Job, gpu: str | None = None) -> None:
+        """Start or resume the run, on one GPU if it is named.
 
         Raises:
             OSError: the run directory cannot be written, or no process can be made.
         """
         self.job = job
+        self.gpu = gpu
         job.directory.mkdir(parents=True, exist_ok=True)
         with job.log.open("ab") as log:
             self._popen = subprocess.Popen(
@@ -54,7 +58,7 @@ class Process:
                 stdout=log,
                 stderr=log,
                 cwd=_home(job),
-                env=environment(job),
+                env=environment(job, gpu),
                 start_new_session=True,
                 preexec_fn=_leash(os.getpid()),
             )

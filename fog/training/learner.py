@@ -79,7 +79,9 @@ class Learner:
         stats = self._agent.update(batch)
         if not stats.finite:
             raise DivergedError("a loss, target or parameter is no longer finite")
-        self._replay.update_priorities(ids, stats.td_error)
+        if self._replay.sampler.feedback:
+            # Only then, because fetching the errors waits for the device.
+            self._replay.update_priorities(ids, stats.td_error)
         self._progress.updates = self._agent.total_updates
         self.metrics.add(stats.metrics, count)
         self._probes.update(Update(ids, stats.metrics))

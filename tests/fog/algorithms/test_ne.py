@@ -44,7 +44,7 @@ def test_growth_ends_when_a_quarter_is_masked(size, steps):
     grads = {name: torch.randn_like(value) for name, value in state.critic.items()}
     clock, made = state.clock, 0
     while not clock["critic_ended"]:
-        clock["critic_calls"].fill_(topology.EVERY - 1)
+        clock["critic_calls"].fill_((made + 1) * topology.EVERY - 1)
         topology.learn_(
             state.critic, state.critic_mask, grads, state.critic_optimiser, clock, "critic"
         )
@@ -66,7 +66,7 @@ def test_a_step_of_the_topology_takes_the_largest_gradients_and_the_smallest_wei
     weight = torch.tensor([[5.0, 0.1, 0.0], [0.0, 4.0, 0.0]])
     mask = (weight != 0).float()
     grad = torch.tensor([[9.0, 1.0, 2.0], [-8.0, 9.0, 0.5]])
-    topology.change_(weight, mask, grad, grown=2, pruned=1)
+    topology.change_(weight, mask, grad, active=3, grown=2, pruned=1)
     assert mask.tolist() == [[1, 0, 1], [1, 1, 0]]
     assert weight.tolist() == [[5.0, 0, 0], [0, 4.0, 0]]
 

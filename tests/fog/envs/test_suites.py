@@ -181,6 +181,14 @@ def test_repeated_actions_are_steps_in_a_row(name: str) -> None:
         assert reward == first[1] + second[1]
 
 
+def test_the_quadruped_of_dmc_works_although_its_numpy_is_older() -> None:
+    env = envs.make("dmc:quadruped-walk", seed=0)
+    observation, _ = env.reset()
+    after, *_ = env.step(np.ones(env.action_space.shape, np.float32))
+    assert observation.shape == after.shape == (78,)
+    assert not np.array_equal(observation, after)
+
+
 def test_metaworld_shows_a_new_goal_in_every_episode() -> None:
     env = envs.make("mw-assembly", seed=0)
     goals = []

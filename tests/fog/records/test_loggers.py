@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import struct
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +17,7 @@ import pytest
 import fog
 from fog.records.loggers import TensorBoard
 from fog.records.run_directory import RunDirectory
-from tests.training import tiny
+from tests.training import newest, tiny
 
 
 class FakeWandb:
@@ -26,7 +30,11 @@ class FakeWandb:
 
     def init(self, **options: Any) -> SimpleNamespace:
         self.begun.append(options)
-        return SimpleNamespace(log=self.rows.append, finish=self._finish)
+        return SimpleNamespace(log=self._log, finish=self._finish)
+
+    def _log(self, row: dict[str, float], step: int) -> None:
+        assert step == len(self.rows)  # W&B drops rows that do not go on from the last
+        self.rows.append(row)
 
     def _finish(self) -> None:
         self.finished += 1
@@ -69,13 +77,62 @@ def test_wandb_goes_on_with_the_same_run(
 ) -> None:
     config = tiny(tmp_path, wandb="project")
     run = fog.train(config)
-    RunDirectory(run.directory).update_manifest(status="running")
+    told = len(wandb.rows)
+    # Killed after its last rows: the checkpoint before them is the newest.
+    shutil.rmtree(newest(run.directory))
+    RunDirectory(run.directory).update_manifest(status="running", files=None)
     monkeypatch.setenv("WANDB_MODE", "online")
-    fog.train(config, resume=True)
+    assert fog.train(config, resume=True).status == "finished"
+    assert len(wandb.rows) == told
     first, second = wandb.begun
     assert first["id"] == second["id"] and "/" not in first["id"]
     assert second["resume"] == "allow"
     assert second["mode"] == "online"
+
+
+def wandb_records(file: Path) -> Iterator[bytes]:
+    """The records of a .wandb file: a log of LevelDB, in blocks, behind a header of 7 bytes."""
+    data, at, whole = file.read_bytes(), 7, b""
+    while at + 7 <= len(data):
+        left = 32768 - at % 32768
+        if left < 7:
+            at += left
+            continue
+        length, kind = struct.unpack_from("<HB", data, at + 4)
+        whole += data[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):  # complete, or the last piece
+            yield whole
+            whole = b""
+
+
+def test_a_run_that_w_and_b_takes_down_offline_has_no_row_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the package itself, where it is installed: `pip install wandb`."""
+    pytest.importorskip("wandb")
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    config = tiny(tmp_path, wandb="project")
+    run = fog.train(config)
+    shutil.rmtree(newest(run.directory))
+    RunDirectory(run.directory).update_manifest(status="running", files=None)
+    assert fog.train(config, resume=True).status == "finished"
+    rows: list[dict[str, Any]] = []
+    for file in sorted(run.directory.glob("wandb/offline-run-*/*.wandb")):
+        for data in wandb_records(file):
+            record = Record()
+            record.ParseFromString(data)
+            if record.WhichOneof("record_type") == "history":
+                items = record.history.item
+                row = {at.key or at.nested_key[0]: json.loads(at.value_json) for at in items}
+                rows.append(row)
+    tables = [pd.read_csv(run.directory / name) for name in ("evals.csv", "train.csv")]
+    assert [row["_step"] for row in rows] == list(range(sum(map(len, tables))))
+    told = [row["env_step"] for row in rows if "eval/return" in row]
+    assert told == list(tables[0]["env_step"])
 
 
 @pytest.mark.parametrize(("resumed_at", "kept"), [(0, [10]), (10, [10, 20])])
