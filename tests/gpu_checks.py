@@ -25,7 +25,7 @@ from tests.fake_cuda import CUDA, FakeGPU, fake_cuda, pretend_cuda
 from tests.training import newest, tiny
 
 OBS, ACT, SIZE = 5, 2, 16
-PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
+PAGE = Path(__file__).parents[1] / "docs" / "gpu.md"
 
 
 @pytest.fixture(scope="session", autouse=True)

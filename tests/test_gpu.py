@@ -21,6 +21,6 @@ CHECKS = Path(__file__).with_name("gpu_checks.py")
 def test_tensors_are_where_they_belong_and_only_meant_reads_wait() -> None:
     """In a process of its own, because the stand-in changes torch for good."""
     command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:xdist", str(CHECKS)]
-    root = CHECKS.parents[2]
+    root = CHECKS.parents[1]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
