@@ -165,6 +165,7 @@ def test_a_run_reads_only_where_the_docs_say(gpu: FakeGPU, variant: str, tmp_pat
     assert set(gpu.reads) == expected
 
 
+@pytest.mark.slow
 def test_every_probe_reads_only_where_the_docs_say(gpu: FakeGPU, tmp_path: Path) -> None:
     probes = (*registry.chosen(("all",)), "curvature")
     assert fog.train(short(tmp_path, "fog", probes)).status == "finished"

@@ -6,11 +6,14 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.readme import BLOCK, ROOT, SMALLER, clone, commands
 
 README = (ROOT / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_first_hour(tmp_path: Path) -> None:
     """All commands at a small size, in order, where the clone's folder has nothing else."""
     clone(tmp_path)

@@ -13,6 +13,8 @@ from fog.sweep import planfile, sweep
 from tests.diagnostics import recorded
 from tests.fog.sweep.scripted import Scripted, crash, interrupt_us
 
+ROOT = Path(__file__).parents[3]
+
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Scripted:
@@ -80,9 +82,9 @@ def test_nothing_is_drawn_from_half_of_the_runs(
 
 
 def test_it_runs_what_the_miniature_plan_describes() -> None:
-    plan = planfile.read(Path("miniature/priming"))
+    plan = planfile.read(ROOT / "results" / "priming" / "reproduce.yaml")
     planned = [job.config for job in plan.jobs({})]
-    ours = [job.config for job in reproduce.jobs_of(["--out", "runs/miniature/priming"])]
+    ours = [job.config for job in reproduce.jobs_of([])]
     assert ours == planned
 
 
