@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,12 +65,21 @@ def _worker_of(job: Job) -> int:
     for home in Path("/proc").glob("[0-9]*"):
         try:
             arguments = (home / "cmdline").read_text().split("\0")
-            status = (home / "status").read_text()
         except OSError:
             continue
         if f"--out={job.config.runtime.out}" in arguments and job.flags[2] in arguments:
-            return int(status.partition("PPid:")[2].split()[0])
+            return _parent_of(int(home.name))
     raise AssertionError(f"{job.label} is not running")
+
+
+def _parent_of(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("PPid:")[2].split()[0])
+
+
+def _raylets_of(node: Any) -> list[int]:
+    """The processes of a node of Ray that start its workers."""
+    return [info.process.pid for info in node.all_processes["raylet"]]
 
 
 def _assert_undisturbed(jobs: list[Job], elsewhere: Path) -> None:
@@ -137,7 +147,10 @@ def test_a_node_of_an_existing_cluster_dies_and_the_other_goes_on(tmp_path: Path
         nodes = [cluster.add_node(num_cpus=1, **room) for _ in range(2)]
         with _start(_command(out, "--address", cluster.address, seeds=3)) as sweep:
             _wait_for_checkpoint(jobs[0], sweep)
-            cluster.remove_node(nodes[0], allow_graceful=False)
+            # The node of this run: that of another may have nothing to resume from yet.
+            raylet = _parent_of(_worker_of(jobs[0]))
+            [doomed] = [node for node in nodes if raylet in _raylets_of(node)]
+            cluster.remove_node(doomed, allow_graceful=False)
             said, _ = sweep.communicate(timeout=600)
     finally:
         cluster.shutdown()

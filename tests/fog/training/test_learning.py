@@ -17,10 +17,12 @@ def mean_returns(directory: Path) -> pd.Series:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_sac_at_replay_ratio_one_swings_the_pendulum_up(tmp_path: Path, seed: int) -> None:
+    """The last evaluations of seeds 0 to 9 were -110 to -196 (mean -147, deviation 26). A further
+    run stays above -225 with a probability of 99 %, by Student's prediction interval."""
     config = fog.resolve(
         "gym:Pendulum-v1",
         "sac-utd1",
-        steps=8_000,
+        steps=10_000,
         warmup_steps=1_000,
         width=64,
         eval_every=1_000,
@@ -28,7 +30,7 @@ def test_sac_at_replay_ratio_one_swings_the_pendulum_up(tmp_path: Path, seed: in
         compile="off",
         out=str(tmp_path),
     )
-    assert mean_returns(fog.train(config).directory).iloc[-1] >= -250
+    assert mean_returns(fog.train(config).directory).iloc[-1] >= -225
 
 
 @pytest.mark.slow
