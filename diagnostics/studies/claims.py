@@ -30,6 +30,7 @@ class Contrast:
         smaller: the other variant.
         ratio: the measure is a logarithm, so the contrast is shown as a ratio.
         counts: part of the claim's verdict; others are shown to help read it.
+        not_on: tasks on which the plan does not train all its variants: no gap, and no row.
     """
 
     what: str
@@ -38,6 +39,7 @@ class Contrast:
     smaller: str | None = None
     ratio: bool = True
     counts: bool = True
+    not_on: tuple[str, ...] = ()
 
     def sides(self) -> str:
         """The variants by their names in the paper."""
@@ -60,20 +62,28 @@ def _shown(name: str) -> str:
 
 
 def each(
-    what: str, measure: Measure, pairs: str, *, ratio: bool = True, counts: bool = True
+    what: str,
+    measure: Measure,
+    pairs: str,
+    *,
+    ratio: bool = True,
+    counts: bool = True,
+    not_on: tuple[str, ...] = (),
 ) -> tuple[Contrast, ...]:
     """Contrasts of one measure, from a text such as `a > b, c`."""
     found = []
     for pair in pairs.split(","):
         larger, _, smaller = (part.strip() for part in pair.partition(">"))
-        found.append(Contrast(what, measure, larger, smaller or None, ratio, counts))
+        found.append(Contrast(what, measure, larger, smaller or None, ratio, counts, not_on))
     return tuple(found)
 
 
-def late_returns(pairs: str, *, counts: bool = True) -> tuple[Contrast, ...]:
+def late_returns(
+    pairs: str, *, counts: bool = True, not_on: tuple[str, ...] = ()
+) -> tuple[Contrast, ...]:
     """Contrasts of the return late in training, from a text such as `a > b, c > d`."""
     what = "return, last fifth of training"
-    return each(what, per_run.late_return, pairs, ratio=False, counts=counts)
+    return each(what, per_run.late_return, pairs, ratio=False, counts=counts, not_on=not_on)
 
 
 def variants_of(claims: Sequence[Claim]) -> frozenset[str]:

@@ -13,6 +13,8 @@ from diagnostics.studies.study import Study
 DOSES = (0, 3_000, 10_000, 30_000, 100_000)
 """Priming updates of the study, on 200 transitions."""
 HIGHEST = DOSES[-1]
+HELD_OUT = ("HalfCheetah-v4",)
+"""The second task: its plan has the lowest and the highest dose, and resets as the only cure."""
 
 DEMONSTRATION: dict[str, tuple[str, str, dict[str, object]]] = {
     "Unprimed SAC": ("unprimed", "plain-sac", {"priming_updates": 0}),
@@ -37,8 +39,9 @@ _CLAIMS = (
     Claim(
         "priming harms SAC without LayerNorm",
         "10,000 updates and more on the first 200 transitions lower what plain SAC returns later.",
-        late_returns(", ".join(f"plain-sac > plain-sac@{dose}" for dose in DOSES[2:]))
-        + late_returns("plain-sac > plain-sac@3000", counts=False),
+        late_returns(f"plain-sac > plain-sac@{HIGHEST}")
+        + late_returns("plain-sac > plain-sac@10000, plain-sac > plain-sac@30000", not_on=HELD_OUT)
+        + late_returns("plain-sac > plain-sac@3000", counts=False, not_on=HELD_OUT),
     ),
     Claim(
         "LayerNorm protects",
@@ -50,14 +53,14 @@ _CLAIMS = (
         Claim(
             f"{name} primed SAC",
             f"Primed alike, SAC without LayerNorm returns more with {how} than without.",
-            late_returns(_primed(f"plain-sac-{cure} > plain-sac"))
-            + late_returns(_primed(f"norm-sac-{cure} > norm-sac"), counts=False),
+            late_returns(_primed(f"plain-sac-{cure} > plain-sac"), not_on=not_on)
+            + late_returns(_primed(f"norm-sac-{cure} > norm-sac"), counts=False, not_on=HELD_OUT),
         )
-        for name, cure, how in (
-            ("resets cure", "reset", "resets"),
-            ("ER decay cures", "decay", "ER decay"),
-            ("resets and ER decay cure", "reset-decay", "resets and ER decay"),
-            ("growth cures", "grow", "growing critics"),
+        for name, cure, how, not_on in (
+            ("resets cure", "reset", "resets", ()),
+            ("ER decay cures", "decay", "ER decay", HELD_OUT),
+            ("resets and ER decay cure", "reset-decay", "resets and ER decay", HELD_OUT),
+            ("growth cures", "grow", "growing critics", HELD_OUT),
         )
     ),
 )

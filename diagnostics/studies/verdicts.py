@@ -138,7 +138,7 @@ def _by_task(contrast: Contrast, values: pd.Series, groups: Groups) -> list[_Fou
     found = []
     for task, variants in sorted(groups.items()):
         ended = [variants.get(name, []) for name in names]
-        if not any(ended):
+        if task in contrast.not_on or not any(ended):
             continue
         samples = [values.reindex(group).dropna().to_numpy(float) for group in ended]
         seeds = min(map(len, samples))

@@ -19,7 +19,7 @@ import diagnostics
 from diagnostics.errors import AnalysisError
 from diagnostics.metrics.student import Interval, compared, difference
 from diagnostics.studies import per_run
-from diagnostics.studies.claims import variants_of
+from diagnostics.studies.claims import Claim, late_returns, variants_of
 from diagnostics.studies.priming import HIGHEST
 from diagnostics.studies.priming import STUDY as PRIMING
 from diagnostics.studies.study import paper_claims
@@ -159,6 +159,16 @@ def test_a_variant_missing_on_one_task_is_a_gap_too(tmp_path: Path) -> None:
     claim, sides = "plain SAC fails to fit its data", "SAC against SAC with reset"
     assert row_of(table, claim, sides)["seeds"] == 2
     assert row_of(table, claim, sides, "walker-run")["verdict"] == "no data"
+
+
+def test_a_task_that_the_plan_leaves_out_is_no_gap(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        copy(tmp_path, "sac", seed)
+    copy(tmp_path, "sac-reset", 0)
+    copy(tmp_path, "sac", 0, task="walker-run")
+    for not_on, tasks in (((), [TASK, "walker-run"]), (("walker-run",), [TASK])):
+        claim = Claim("returns", "", late_returns("sac > sac-reset", not_on=not_on))
+        assert list(judge(diagnostics.load(tmp_path), [claim])["task"]) == tasks
 
 
 def test_cuer_of_the_other_reading_is_never_counted_as_cuer(
