@@ -45,7 +45,7 @@ def command(argv: Sequence[str]) -> int:
     if not kept:
         raise AnalysisError(
             f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims need"
-            ": train the variants of plans/motivating_example.yaml with `--probes all`"
+            ": train the variants of a plan in plans/ or results/ with `--probes all`"
         )
     found = pd.concat([rows for _, rows in kept], ignore_index=True)
     parts = [

@@ -17,6 +17,9 @@ from diagnostics.studies import per_run
 
 Measure = Callable[[Runs], pd.Series]
 
+PLAIN = "/plain"
+"""Behind a variant's name: its critics' LayerNorm was switched off."""
+
 
 @dataclass(frozen=True)
 class Contrast:
@@ -26,7 +29,8 @@ class Contrast:
         what: in words, the number that is compared.
         measure: one number per run.
         larger: the variant whose number is larger, or larger than zero if there is no other;
-            `variant@K` is the variant primed with K updates.
+            `variant@K` is the variant primed with K updates, `variant/plain` the variant with its
+            critics' LayerNorm switched off.
         smaller: the other variant.
         ratio: the measure is a logarithm, so the contrast is shown as a ratio.
         counts: part of the claim's verdict; others are shown to help read it.
@@ -56,9 +60,20 @@ class Claim:
     contrasts: tuple[Contrast, ...]
 
 
+def primed(name: str, dose: int) -> str:
+    """What a contrast calls a variant that is primed with so many updates."""
+    return f"{name}@{dose}" if dose else name
+
+
+def variant_of(name: str) -> str:
+    """The variant of a contrast's side, without what is said of it."""
+    return name.partition("@")[0].removesuffix(PLAIN)
+
+
 def _shown(name: str) -> str:
-    variant, _, dose = name.partition("@")
-    return paper_name(variant) + (f" primed {int(dose):,}" if dose else "")
+    marked, _, dose = name.partition("@")
+    shown = paper_name(variant_of(name)) + (" without LayerNorm" if marked.endswith(PLAIN) else "")
+    return shown + (f" primed {int(dose):,}" if dose else "")
 
 
 def each(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from diagnostics.paper.names import label, ordered
 from diagnostics.plots.curves import Plot
+from diagnostics.studies.claims import Claim, late_returns
 from diagnostics.studies.page import Page
 from diagnostics.studies.shared.returns import returns, scores
 from diagnostics.studies.study import Study
@@ -18,6 +19,14 @@ STUDY = Study(
     order=8,
     variants=tuple(dict.fromkeys(LOW_RATIO + FOG_ON_SAC)),
     plans=("universality", "fog_on_sac"),
+    claims=(
+        Claim(
+            "ER decay helps standard SAC",
+            "At replay ratio 1, without LayerNorm and without resets, SAC with ER decay returns "
+            "more than SAC.",
+            late_returns("sac-utd1-decay > sac-utd1"),
+        ),
+    ),
 )
 
 

@@ -26,7 +26,7 @@ from diagnostics.errors import AnalysisError
 from diagnostics.metrics.student import CONFIDENCE, Interval, compared
 from diagnostics.runs.labels import another_cuer
 from diagnostics.runs.load import Runs
-from diagnostics.studies.claims import Claim, Contrast, Measure, variants_of
+from diagnostics.studies.claims import PLAIN, Claim, Contrast, Measure, primed, variants_of
 from fog.records.statuses import SETTLED
 
 Verdict = Literal["reproduced", "not reproduced", "inconclusive", "no data"]
@@ -210,12 +210,9 @@ def left_out(runs: Runs) -> list[str]:
 def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
     """Runs that have ended, by task and variant: an unfinished one has no late part.
 
-    Primed runs are a separate variant, named `variant@K`.
+    Runs that are primed or without their LayerNorm are separate variants, see `Contrast`.
     """
-    facts = runs.runs
-    dose = pd.to_numeric(facts.get("priming_updates", pd.Series(0, facts.index))).fillna(0)
-    names = facts["variant"].where(dose == 0, facts["variant"] + "@" + dose.astype(int).astype(str))
-    facts = facts.assign(variant=names)
+    facts = runs.runs.assign(variant=_names(runs.runs, wanted))
     ended = facts[facts["status"].isin(SETTLED) & facts["variant"].isin(wanted)]
     ended = ended[~ended["run"].isin(left_out(runs))]
     found: Groups = {}
@@ -237,3 +234,15 @@ def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
                 raise AnalysisError(f"{variant} on {task} appears twice with seed {seed}{_HINT}")
             found.setdefault(str(task), {})[str(variant)] = list(rows["run"])
     return found
+
+
+def _names(facts: pd.DataFrame, wanted: frozenset[str]) -> list[str]:
+    """What contrasts call the runs. Variants that never have LayerNorm go by their bare name."""
+    nothing = pd.Series(float("nan"), facts.index)
+    doses = pd.to_numeric(facts.get("priming_updates", nothing)).fillna(0).astype(int)
+    norms = facts.get("critic_layer_norm", nothing)
+    names = []
+    for variant, norm, dose in zip(facts["variant"], norms, doses, strict=True):
+        plain = primed(variant + PLAIN, dose)
+        names.append(plain if norm is False and plain in wanted else primed(variant, dose))
+    return names

@@ -79,7 +79,9 @@ def column(browser, heading, place=0):
 def click(browser, heading, place=0):
     for button in table(browser, place).find_elements(By.CSS_SELECTOR, "thead button"):
         if button.text.startswith(heading):
-            browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button)
+            browser.execute_script(
+                "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button
+            )
             button.click()
             return button.find_element(By.XPATH, "..").get_attribute("aria-sort")
     raise AssertionError(heading)

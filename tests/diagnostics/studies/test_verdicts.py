@@ -19,10 +19,11 @@ import diagnostics
 from diagnostics.errors import AnalysisError
 from diagnostics.metrics.student import Interval, compared, difference
 from diagnostics.studies import per_run
-from diagnostics.studies.claims import Claim, late_returns, variants_of
+from diagnostics.studies.claims import Claim, late_returns, variant_of, variants_of
+from diagnostics.studies.motivating_primed import STUDY as MOTIVATING_PRIMED
 from diagnostics.studies.priming import HIGHEST
 from diagnostics.studies.priming import STUDY as PRIMING
-from diagnostics.studies.study import paper_claims
+from diagnostics.studies.study import paper_claims, studies
 from diagnostics.studies.verdicts import holm, judge, judged, verdict
 from fog.cli import main
 from fog.settings import variants
@@ -80,8 +81,8 @@ def test_a_claim_needs_all_of_its_contrasts(words: str, word: str) -> None:
 
 def test_claims_name_variants_that_exist() -> None:
     assert set(variants.VARIANTS) >= variants_of(paper_claims())
-    primed = {name.partition("@")[0] for name in variants_of(PRIMING.claims)}
-    assert set(variants.VARIANTS) >= primed
+    for study in studies():
+        assert set(variants.VARIANTS) >= set(map(variant_of, variants_of(study.claims)))
     assert {"sac", "fog", "fog-fixed4"} <= variants_of(paper_claims())
     assert len({claim.name for claim in paper_claims()}) == len(paper_claims())
 
@@ -312,3 +313,26 @@ def test_primed_runs_are_variants_of_their_own(tmp_path: Path) -> None:
     table = judge(diagnostics.load(tmp_path), PRIMING.claims)
     row = table[table["sides"] == f"plain SAC against plain SAC primed {HIGHEST:,}"].iloc[0]
     assert (row["estimate"], row["seeds"], row["verdict"]) == (50.0, 2, "reproduced")
+
+
+def test_primed_motivating_runs_are_judged_with_layer_norm_and_without(tmp_path: Path) -> None:
+    """The same variants on the same task, told apart by their critics."""
+    gains = {("sac", True): 5, ("sac-reset", True): 1, ("sac", False): 2, ("sac-reset", False): 30}
+    for (variant, norm), gain in gains.items():
+        for seed in (0, 1):
+            settings = {"critic_layer_norm": str(norm).lower(), "priming_updates": HIGHEST}
+            home = copy(tmp_path / str(norm), variant, seed, **settings)
+            evals = pd.read_csv(home / "evals.csv")
+            evals["return"] = gain + seed
+            evals.to_csv(home / "evals.csv", index=False)
+    runs = diagnostics.load(tmp_path)
+    table = judge(runs, MOTIVATING_PRIMED.claims)
+    returns = table[table["claim"].str.startswith("returns") & (table["seeds"] > 0)]
+    dose = f"primed {HIGHEST:,}"
+    assert dict(zip(returns["sides"], returns["estimate"], strict=True)) == {
+        f"SAC with reset {dose} against SAC {dose}": -4.0,
+        f"SAC with reset without LayerNorm {dose} against SAC without LayerNorm {dose}": 28.0,
+    }
+    # None of them is a run of the paper's own claims, nor of the priming study.
+    assert not (judge(runs, paper_claims())["seeds"] > 0).any()
+    assert not (judge(runs, PRIMING.claims)["seeds"] > 0).any()
