@@ -48,13 +48,22 @@ class Entry:
         """How much of the run is made, from 0 to 1."""
         if self.state in SETTLED:
             return 1.0
-        return min(1.0, self.progress.env_step / self.job.config.run.steps)
+        # An update of priming takes as long as one of training.
+        config, made = self.job.config, self.progress
+        dose = config.lifecycle.priming_updates
+        primed = made.primed if made.env_step < config.run.warmup_steps else dose
+        steps, ratio = config.run.steps, config.agent.replay_ratio
+        return min(1.0, (made.env_step + primed / ratio) / (steps + dose / ratio))
 
     @property
     def seconds_left(self) -> float | None:
         """How long it will still take at its present speed; None while that is unknown."""
-        rate = self.progress.steps_per_second
-        if self.state != "running" or not rate:
+        rate, config = self.progress.steps_per_second, self.job.config
+        # The row that ends a priming holds the time that it took, which no step will take again.
+        priming = config.lifecycle.priming_updates and (
+            self.progress.env_step <= config.run.warmup_steps
+        )
+        if self.state != "running" or not rate or priming:
             return None
         left = (self.job.config.run.steps - self.progress.env_step) / rate
         return max(0.0, left - (time.monotonic() - self._seen))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 _TAIL = 1 << 14
 """Bytes read from the end of a table: many rows, however long the table has grown."""
+
+_PRIMING = re.compile(r": priming (\d+)/\d+ updates")
+"""What a run says in its log while it is primed; its tables stand still then."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,8 @@ class Progress:
     steps_per_second: float | None = None
     last_return: float | None = None
     """Mean return of the last evaluation."""
+    primed: int = 0
+    """Updates of a priming that is under way."""
 
 
 def read(directory: Path) -> Progress:
@@ -35,13 +41,18 @@ def read(directory: Path) -> Progress:
         and (value := _number(row.get("return"))) is not None
     ]
     mean = sum(returns) / len(returns) if returns else None
-    return Progress(int(step), rate, mean)
+    return Progress(int(step), rate, mean, _primed(directory / "log.txt"))
 
 
 def last_line(log: Path) -> str:
     """The last line of a log that says something, for a report in one line."""
     lines = [line.strip() for line in _tail(log).splitlines()]
     return next((line for line in reversed(lines) if line), "")
+
+
+def _primed(log: Path) -> int:
+    told = _PRIMING.search(last_line(log))
+    return int(told[1]) if told else 0
 
 
 def _last_rows(path: Path) -> list[dict[str, str]]:

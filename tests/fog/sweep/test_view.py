@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -13,6 +14,7 @@ from fog.sweep.plan import Block, Plan
 from fog.sweep.progress import Progress
 from fog.sweep.table import draw
 from fog.sweep.view import Lines, duration, overall
+from fog.training import console
 
 
 def entries(seeds: int = 12) -> list[Entry]:
@@ -92,3 +94,32 @@ def test_times_as_people_read_them() -> None:
         "12 days",
     ]
     assert spans([3, 0, 1, 2, 7]) == "0-3, 7"
+
+
+def test_a_run_that_is_being_primed_moves(tmp_path: Path) -> None:
+    """100,000 updates on 200 steps, then 39,600 more: a sweep tells how far the first have come."""
+    settings = {"steps": 20_000, "warmup_steps": 200, "replay_ratio": 2, "priming_updates": 100_000}
+    settings["batch_size"] = 128
+    block = Block(("HalfCheetah-v4",), ("plain-sac",), (0,), {**settings, "out": str(tmp_path)})
+    (job,) = Plan("x", (block,)).jobs({})
+    job.directory.mkdir(parents=True)
+    entry = Entry(job, "running")
+    entry.refresh()
+    assert entry.share == 0
+    with job.log.open("w") as log:
+        reporter = console.Lines(20_000, 0, "HalfCheetah-v4", log)
+        reporter.prime(35_000, 100_000)
+        reporter.tick(now=True)
+        reporter.close()
+    entry.refresh()
+    assert entry.share == pytest.approx(35_000 / 140_000)
+    # The row at the end of the priming: hours per step, which say nothing of the others.
+    table = job.directory / "train.csv"
+    table.write_text("env_step,steps_per_second\n200,0.5\n")
+    entry.refresh()
+    assert entry.share == pytest.approx((100_000 + 2 * 200) / 140_000)
+    assert entry.seconds_left is None
+    table.write_text("env_step,steps_per_second\n10000,100\n")
+    entry.refresh()
+    assert entry.share == pytest.approx(120_000 / 140_000)
+    assert entry.seconds_left == pytest.approx(100, abs=5)
