@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from itertools import combinations
@@ -376,7 +377,9 @@ def test_the_scaling_of_an_update_is_drawn_in_house_style(tmp_path, monkeypatch)
         Axis("width", "SAC, batch 256", (64, 128, 256, 512), (1.1, 2.5, 7.2, 24.0)),
         Axis("buffer", "SAC, width 256, draw included", (10_000, 100_000, 1_000_000), (8, 8, 8)),
     ]
-    draw(axes, tmp_path, "speed_scaling")
+    draw(axes, tmp_path, "speed_scaling", {"machine": "a processor", "rounds": 5})
     assert {path.suffix for path in tmp_path.iterdir()} == {".png", ".pdf", ".csv", ".json"}
     assert len(pd.read_csv(tmp_path / "speed_scaling.csv")) == 7
+    told = json.loads((tmp_path / "speed_scaling.json").read_text())["parameters"]
+    assert told["machine"] == "a processor", "a time without its machine means nothing"
     assert "matplotlib.pyplot" not in Path(sys.modules["speed_scaling"].__file__).read_text()
