@@ -436,8 +436,8 @@ def test_groups_of_one_dose_stand_apart(kind):
 
 def test_areas_of_two_tasks_do_not_cover_each_other():
     table = pd.DataFrame([{"sign": sign, "task": task, "estimate": 1.0, "low": 0.9, "high": 1.0}
-                          for task in ("a", "b") for sign in ("x", "y")])  # fmt: skip
-    figure, _ = areas(table, ["x"], usable=0.8, title="t")
+                          for task in ("a", "b") for sign in "abcdefghijklmn"])  # fmt: skip
+    figure, _ = areas(table, ["a"], usable=0.8, title="t")
     laid_out(figure)
     assert outside(figure) == []
     axis = figure.axes[0]
