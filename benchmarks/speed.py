@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if name == "scaling":
             part, axes = scaling(options)
             folder = given.figures or given.out.parent
-            draw(axes, folder, f"{given.out.name}_scaling")
+            draw(axes, folder, f"{given.out.name}_scaling", about | {"clock": given.clock})
         else:
             part = getattr(speed_parts, name)(options)
         parts.append(part)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -98,8 +99,15 @@ def _table(axes: Sequence[Axis]) -> list[str]:
     return table(["against", "ms per update", "exponent"], rows)
 
 
-def draw(axes: Sequence[Axis], folder: Path, name: str) -> None:
-    """One panel for each axis, measured points and fitted power law, with the numbers beside it."""
+def draw(axes: Sequence[Axis], folder: Path, name: str, about: Mapping[str, Any]) -> None:
+    """One panel for each axis, measured points and fitted power law, with the numbers beside it.
+
+    Args:
+        axes: What was measured.
+        folder: Where image, numbers and provenance go.
+        name: Of the files.
+        about: Machine, versions, load and pace, without which a time means nothing.
+    """
     from diagnostics.plots.layout import crown, panels, small_print, step_label
     from diagnostics.plots.save import save_figure
     from diagnostics.plots.style import COLOURS, styled
@@ -135,7 +143,8 @@ def draw(axes: Sequence[Axis], folder: Path, name: str) -> None:
         for axis in axes
         for value, time in zip(axis.values, axis.milliseconds, strict=True)
     ]
-    save_figure(figure, name, folder, pd.DataFrame(rows), {"command": "benchmarks/speed.py"})
+    parameters = {"command": "benchmarks/speed.py --only scaling", **about}
+    save_figure(figure, name, folder, pd.DataFrame(rows), parameters)
 
 
 def _ticks() -> list[float]:

@@ -33,6 +33,8 @@ default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_class_signature = "separated"
+# By its name: spelled out it is four lines of numpy's private classes.
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 
 
 def _mark_code(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -48,7 +50,17 @@ def _mark_code(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines:
     lines[:] = marked
 
 
+def _keep_colons(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Keep `One row per run: status, scores` whole: napoleon reads a type before the colon."""
+    if what in ("attribute", "data", "property"):
+        lines.insert(0, "\\ ")  # a first line without colon, of which nothing is shown
+
+
 def setup(app: Sphinx) -> None:
     """Show diagrams as their text, because to draw them takes a script from elsewhere."""
     app.add_lexer("mermaid", TextLexer)
-    app.connect("autodoc-process-docstring", _mark_code, priority=400)  # before napoleon
+    # Before napoleon.
+    app.connect("autodoc-process-docstring", _mark_code, priority=400)
+    app.connect("autodoc-process-docstring", _keep_colons, priority=400)

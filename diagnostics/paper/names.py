@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from diagnostics.paper.methods import PREFIX, method
@@ -69,9 +70,17 @@ def label(series: str) -> str:
 
 
 def ordered(series: Iterable[str]) -> list[str]:
-    """The paper's order, others after it by name."""
+    """The paper's order, others after it by name; numbers in names by their size."""
     rank = {name: k for k, name in enumerate(_VARIANTS)}
-    return sorted(set(series), key=lambda name: (rank.get(variant_of(name), len(rank)), name))
+    return sorted(
+        set(series), key=lambda name: (rank.get(variant_of(name), len(rank)), _by_size(name))
+    )
+
+
+def _by_size(name: str) -> list[tuple[float, str]]:
+    """3000 comes before 10000, which as text it does not; text and numbers alternate."""
+    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", name)
+    return [(float(part), part) if k % 2 else (0.0, part) for k, part in enumerate(parts)]
 
 
 def colour(series: str) -> str | None:

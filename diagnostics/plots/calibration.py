@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from diagnostics.plots.card import Plot
+from diagnostics.plots.layout import crown, panels, small_print, step_label
 from diagnostics.plots.style import styled
 
 _GROUPS = {
@@ -20,6 +20,15 @@ _GROUPS = {
     "treated": ("#c98a00", "^"),
 }
 """Colour and marker: green is healthy, red is biased."""
+
+_TOLD = {
+    "low dose": "too few priming updates to harm",
+    "reset": "resets after priming",
+    "protected": "LayerNorm critics",
+    "treated": "ER decay or growing, no LayerNorm",
+}
+_GAP = 0.6
+"""Between two doses, in widths of a group."""
 
 
 def dose_response(
@@ -34,33 +43,37 @@ def dose_response(
         title: of the figure.
     """
     columns = 4
-    rows = -(-len(signs) // columns)
+    groups = [group for group in _GROUPS if (values["group"] == group).any()]
+    places, ticks = _places(values, groups)
+    firsts = [min(at for (of, _), at in places.items() if of == dose) for dose in ticks]
+    edges = [first - _GAP / 2 - 0.5 for first in firsts[1:]]
+    rng = np.random.default_rng(0)
     with styled():
-        figure = Figure(figsize=(11, 2.3 * rows + 0.9), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        doses = sorted(set(values["dose"]))
-        place = {dose: at for at, dose in enumerate(doses)}
-        rng = np.random.default_rng(0)
-        for axis, (name, label) in zip(axes, signs.items(), strict=False):
+        figure, axes = panels(len(signs), columns=columns, width=3.0, height=2.3)
+        for k, (axis, (name, label)) in enumerate(zip(axes, signs.items(), strict=True)):
             low, high = _limits(values[name], thresholds.get(name))
-            for group, (colour, marker) in _GROUPS.items():
+            for group in groups:
+                colour, marker = _GROUPS[group]
                 own = values[(values["group"] == group) & values[name].notna()]
-                shift = 0.12 * rng.uniform(-1, 1, len(own)) + _OFFSETS[group]
-                x, y = own["dose"].map(place) + shift, own[name].clip(low, high)
-                axis.scatter(x, y, 14, colour, marker, linewidths=0.9, alpha=0.85, label=group)
+                x = [places[dose, group] for dose in own["dose"]] + rng.uniform(-0.3, 0.3, len(own))
+                y = own[name].clip(low, high)
+                axis.scatter(
+                    x, y, 14, colour, marker=marker, linewidths=0.9, alpha=0.85, label=group
+                )
             if name in thresholds:
                 axis.axhline(thresholds[name], color="0.25", linewidth=0.9, linestyle="--")
             axis.set_title(label, fontsize=9, fontweight="bold" if name in thresholds else "normal")
-            axis.set_xticks(range(len(doses)), [_dose(dose) for dose in doses])
+            axis.set_xticks(list(ticks.values()), [step_label(dose) for dose in ticks])
+            axis.grid(visible=False, axis="x")
+            for edge in edges:
+                axis.axvline(edge, color="#DDDDDD", linewidth=0.6)
             axis.margins(y=0.08)
-            axis.set_xlim(-0.5, len(doses) - 0.5)
-        for axis in axes[len(signs) :]:
-            axis.set_visible(False)
-        for axis in axes[max(0, len(signs) - columns) : len(signs)]:
-            axis.set_xlabel("priming updates")
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(_GROUPS))
-        figure.suptitle(title)
+            axis.set_xlim(-0.8, max(places.values()) + 0.8)
+            if k + columns >= len(signs):
+                axis.set_xlabel("priming updates")
+        crown(figure, title, axes[0].get_legend_handles_labels()[0], columns=len(_GROUPS))
+        told = "; ".join(f"{group}: {_TOLD[group]}" for group in groups if group in _TOLD)
+        small_print(figure, f"One mark is one run; outliers lie on the edge. {told}.")
     return figure, values
 
 
@@ -76,11 +89,10 @@ def areas(table: pd.DataFrame, used: Sequence[str], *, usable: float, title: str
     signs = list(dict.fromkeys(table["sign"]))[::-1]
     tasks = list(dict.fromkeys(table["task"]))
     with styled():
-        figure = Figure(figsize=(7.5, 0.34 * len(signs) + 1.6), layout="constrained")
-        axis = figure.subplots()
+        figure, (axis,) = panels(1, width=7.5, height=0.34 * len(signs) + 1.9)
         for at, task in enumerate(tasks):
             rows = table[table["task"] == task].set_index("sign").reindex(signs)
-            y = np.arange(len(signs)) + 0.16 * ((len(tasks) - 1) / 2 - at)
+            y = np.arange(len(signs)) + 0.26 * ((len(tasks) - 1) / 2 - at)
             ends = [rows["estimate"] - rows["low"], rows["high"] - rows["estimate"]]
             axis.errorbar(
                 rows["estimate"], y, xerr=np.clip(ends, 0, None), fmt="os"[at % 2], markersize=4.5,
@@ -93,23 +105,28 @@ def areas(table: pd.DataFrame, used: Sequence[str], *, usable: float, title: str
             label.set_fontweight("bold" if label.get_text() in used else "normal")
         axis.set_xlim(-0.03, 1.03)
         axis.set_xlabel("area under the ROC curve, primed against unprimed (0.5 is chance)")
-        figure.legend(loc="outside lower center", ncols=len(tasks))
-        axis.set_title(title)
+        crown(figure, title, axis.get_legend_handles_labels()[0])
+        small_print(
+            figure,
+            f"Bars: 95 % intervals. Dashed: a sign is used if the lower end is at least {usable:g} "
+            "on the calibration task, here and against runs that were reset.",
+        )
     return figure, table
 
 
-_OFFSETS = {
-    "unprimed": 0.0,
-    "low dose": 0.0,
-    "primed": -0.2,
-    "reset": 0.05,
-    "protected": 0.2,
-    "treated": 0.32,
-}
-
-
-def _dose(dose: int) -> str:
-    return "0" if dose == 0 else f"{dose / 1000:g}k"
+def _places(
+    values: pd.DataFrame, groups: Sequence[str]
+) -> tuple[dict[tuple[int, str], float], dict[int, float]]:
+    """Where each group of each dose stands, side by side, and the middle of each dose."""
+    places: dict[tuple[int, str], float] = {}
+    ticks: dict[int, float] = {}
+    at = 0.0
+    for dose, own in values.groupby("dose", sort=True):
+        present = [group for group in groups if (own["group"] == group).any()]
+        places |= {(int(dose), group): at + k for k, group in enumerate(present)}
+        ticks[int(dose)] = at + (len(present) - 1) / 2
+        at += len(present) + _GAP
+    return places, ticks
 
 
 def _limits(values: pd.Series, threshold: float | None) -> tuple[float, float]:

@@ -9,7 +9,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from diagnostics.paper import names
-from diagnostics.plots.layout import crown, log_axis, panels, seeds_text, small_print, step_label
+from diagnostics.plots.layout import (
+    crown,
+    log_axis,
+    panel_title,
+    panels,
+    seeds_text,
+    small_print,
+    step_label,
+)
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
@@ -42,9 +50,8 @@ def observed_counts(table: pd.DataFrame, *, title: str) -> Plot:
             # Wide and pale under the dots: where both agree, both are seen.
             panel.plot(rows["transition"], rows["expected"], zorder=2, **EXPECTED)
             panel.plot(rows["transition"], rows["observed"], zorder=3, **OBSERVED)
-            panel.set_title(
-                f"{names.label(label)} ({seeds_text([int(rows['seeds'].max())])})", fontsize=10
-            )
+            heading = f"{names.label(label)} ({seeds_text([int(rows['seeds'].max())])})"
+            panel.set_title(panel_title(heading), fontsize=10)
             panel.xaxis.set_major_formatter(step_label)
             # A panel above an empty cell is the last of its column.
             last = k + columns >= len(labels)

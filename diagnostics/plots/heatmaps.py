@@ -23,6 +23,7 @@ from diagnostics.plots.layout import (
     crown,
     event_steps,
     mark_events,
+    panel_title,
     panels,
     seeds_text,
     small_print,
@@ -64,9 +65,8 @@ def loss_heatmaps(
             _draw(panel, grid, LOSS_MAP, norm)
             for handle in _mark(panel, own):
                 handles.setdefault(str(handle.get_label()), handle)
-            panel.set_title(
-                f"{names.label(label)} ({seeds_text([grid.seeds])})", fontsize=10, pad=10
-            )
+            heading = f"{names.label(label)} ({seeds_text([grid.seeds])})"
+            panel.set_title(panel_title(heading), fontsize=10, pad=10)
         _label_outer(axes, columns)
         # As thick in a figure of many rows as in one of a single row.
         aspect = 18 * math.ceil(len(grids) / columns)
@@ -125,6 +125,10 @@ _SUBDIVISIONS = (
 )
 
 
+_MOST = 10
+"""Ticks that a colour bar holds apart."""
+
+
 def log_ticks(low: float, high: float, least: int = 5) -> list[float]:
     """Round numbers between two limits of a logarithmic scale, at least so many of them."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -132,17 +136,25 @@ def log_ticks(low: float, high: float, least: int = 5) -> list[float]:
         marks = [sub * 10.0**decade for decade in decades for sub in subdivision]
         inside = [mark for mark in marks if low <= mark <= high]
         if len(inside) >= least:
-            return inside
+            # A diverged critic spans a dozen decades: not all of them have room.
+            return inside[:: math.ceil(len(inside) / _MOST)]
     return [float(f"{mark:.3g}") for mark in np.geomspace(low, high, least)]
 
 
 def plain_ticks(bar: Colorbar) -> None:
     """Readable numbers also where the scale spans less than a decade."""
     bar.ax.yaxis.set_major_locator(FixedLocator(log_ticks(*bar.mappable.get_clim())))
-    bar.ax.yaxis.set_major_formatter(
-        lambda value, _: f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-    )
+    bar.ax.yaxis.set_major_formatter(lambda value, _: tick_text(value))
     bar.ax.yaxis.set_minor_locator(NullLocator())
+
+
+def tick_text(value: float) -> str:
+    """A number for a colour bar; beyond a million as a power, which takes less room than zeros."""
+    if value < 1e6:
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    power = math.floor(math.log10(value) + 1e-9)
+    digit = f"{value / 10.0**power:.2g}"
+    return f"$10^{{{power}}}$" if digit == "1" else rf"${digit}\times10^{{{power}}}$"
 
 
 def _draw(axes: Axes, grid: LossGrid, colour_map: str, norm: Normalize) -> None:

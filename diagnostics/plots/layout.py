@@ -43,6 +43,15 @@ def small_print(figure: Figure, text: str) -> None:
     figure.supxlabel("\n".join(lines), fontsize=8, color="#444444", x=0.01, ha="left")
 
 
+def panel_title(text: str, longest: int = 34) -> str:
+    """A title that keeps to its panel: broken before its first remark, then between words."""
+    if len(text) <= longest:
+        return text
+    name, mark, remarks = text.partition(" (")
+    parts = [name, f"({remarks}"] if mark else [name]
+    return "\n".join(textwrap.fill(part, longest) for part in parts)
+
+
 def step_label(value: float, _: object = None) -> str:
     """Environment steps and other counts for an axis: 500, 3k, 1.5M, 4G."""
     for unit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

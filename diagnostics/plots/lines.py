@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from diagnostics.paper import names
 from diagnostics.plots.colours import COLOURS
 
-_STROKES = ("-", "--", ":", "-.")
+Stroke = str | tuple[int, tuple[int, ...]]
+"""A line style of matplotlib: a name, or where a pattern starts and its dashes and gaps."""
+
+STROKES: tuple[Stroke, ...] = ("-", "--", ":", "-.", (0, (9, 2)), (0, (4, 1, 1, 1, 1, 1)))
 NETWORKS = {"online": "blue", "offline": "orange", "value": "green", "actor": "purple"}
 """One colour per network in every figure of one run."""
 
@@ -21,7 +24,7 @@ class Line:
 
     label: str
     colour: str
-    stroke: str
+    stroke: Stroke
 
 
 def lines(series: Iterable[str]) -> dict[str, Line]:
@@ -31,11 +34,13 @@ def lines(series: Iterable[str]) -> dict[str, Line]:
         series: labels of `diagnostics.load`: a variant, or a variant and a remark such as
             `sac (scale 0.02)`, which is kept; or names of networks.
     """
-    taken: set[tuple[str, str]] = set()
+    taken: set[tuple[str, Stroke]] = set()
     found: dict[str, Line] = {}
     for k, name in enumerate(series):
-        colour = names.colour(name) or NETWORKS.get(name) or _SPARE[k % len(_SPARE)]
-        stroke = next((s for s in _STROKES if (colour, s) not in taken), "-")
+        own = names.colour(name) or NETWORKS.get(name) or _SPARE[k % len(_SPARE)]
+        # A study of doses has more series of one colour than there are strokes.
+        looks = [(colour, stroke) for colour in (own, *_SPARE) for stroke in STROKES]
+        colour, stroke = next((look for look in looks if look not in taken), (own, "-"))
         taken.add((colour, stroke))
         found[name] = Line(names.label(name), COLOURS[colour], stroke)
     return found

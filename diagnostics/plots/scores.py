@@ -15,12 +15,15 @@ from matplotlib.transforms import offset_copy
 
 from diagnostics.paper import names
 from diagnostics.plots.layout import crown, panels, seeds_text, small_print, step_label
-from diagnostics.plots.lines import Line, lines
+from diagnostics.plots.lines import STROKES, Line, lines
 from diagnostics.plots.style import COLOURS, styled
 
 Plot = tuple[Figure, pd.DataFrame]
 
 _PAPER_SHADES = ("#4D4D4D", "#8C8C8C", "#B5B5B5", "#D6D6D6")
+
+# One for each stroke, because a mark has no stroke of its own.
+_MARKERS = dict(zip(STROKES, "os^DvP", strict=True))
 
 
 def score_bars(table: pd.DataFrame, *, title: str, ylabel: str, apart: str = "") -> Plot:
@@ -135,7 +138,7 @@ def score_against(
                     "color": look.colour,
                     "transform": offset_copy(panel.transData, figure, x=shift, units="points"),
                 }
-                marker = {"-": "o", "--": "s", ":": "^", "-.": "D"}[look.stroke]
+                marker = _MARKERS[look.stroke]
                 if row.seeds > 1:
                     panel.plot([cost, cost], [row.low, row.high], lw=1.6, **style)
                 handles[row.label] = panel.plot(

@@ -18,9 +18,9 @@ from matplotlib.ticker import MaxNLocator
 from diagnostics.paper import names
 from diagnostics.plots.curves import FEW
 from diagnostics.plots.layout import band_limits, event_steps, step_label
-from diagnostics.plots.lines import lines
+from diagnostics.plots.lines import STROKES, lines
 
-_DASHES = {"-": "", "--": "7 4", ":": "2 3", "-.": "8 3 2 3"}
+_DASHES = dict(zip(STROKES, ("", "7 4", "2 3", "8 3 2 3", "15 4", "8 3 2 3 2 3"), strict=True))
 _BOX = 1000.0
 
 

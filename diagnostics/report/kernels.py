@@ -31,7 +31,12 @@ def pinned_kernel() -> Iterator[dict[str, Any]]:
     """
     home = Path(tempfile.mkdtemp(prefix="fog-", dir=_short_folder()))
     # Nor does a kernel import from the folder it works in: -P for Python, the flag for IPython.
-    launcher = ("-P", "-m", "ipykernel_launcher", "--InteractiveShellApp.ignore_cwd=True")
+    # A kernel that is busy when it is asked to stop is interrupted, and calls that an error in the
+    # middle of our progress line; errors of cells come through papermill.
+    launcher = (
+        *("-P", "-m", "ipykernel_launcher", "--InteractiveShellApp.ignore_cwd=True"),
+        "--IPKernelApp.log_level=CRITICAL",
+    )
     spec = {
         "argv": [sys.executable, *launcher, "-f", "{connection_file}"],
         "display_name": "Python 3",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import nbformat
@@ -17,13 +18,17 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 import diagnostics
+from diagnostics.diagnosis.calibration import Calibration
+from diagnostics.diagnosis.signs import SIGNS
 from diagnostics.metrics.curves import mean_curves
 from diagnostics.metrics.loss_grid import loss_grids
+from diagnostics.paper import names
 from diagnostics.plots import claims, theory
+from diagnostics.plots.calibration import areas, dose_response
 from diagnostics.plots.card import run_inside, run_overview
 from diagnostics.plots.counts import observed_counts
 from diagnostics.plots.curves import curves, index_curves
-from diagnostics.plots.heatmaps import log_ticks, loss_heatmaps
+from diagnostics.plots.heatmaps import log_ticks, loss_heatmaps, tick_text
 from diagnostics.plots.layout import band_limits
 from diagnostics.plots.lines import lines
 from diagnostics.plots.scores import score_against, score_bars
@@ -376,7 +381,67 @@ def test_the_scaling_of_an_update_is_drawn_in_house_style(tmp_path, monkeypatch)
         Axis("width", "SAC, batch 256", (64, 128, 256, 512), (1.1, 2.5, 7.2, 24.0)),
         Axis("buffer", "SAC, width 256, draw included", (10_000, 100_000, 1_000_000), (8, 8, 8)),
     ]
-    draw(axes, tmp_path, "speed_scaling")
+    draw(axes, tmp_path, "speed_scaling", {"machine": "a processor", "rounds": 5})
     assert {path.suffix for path in tmp_path.iterdir()} == {".png", ".pdf", ".csv", ".json"}
     assert len(pd.read_csv(tmp_path / "speed_scaling.csv")) == 7
+    told = json.loads((tmp_path / "speed_scaling.json").read_text())["parameters"]
+    assert told["machine"] == "a processor", "a time without its machine means nothing"
     assert "matplotlib.pyplot" not in Path(sys.modules["speed_scaling"].__file__).read_text()
+
+
+DOSES = [f"{variant} (priming updates {dose})" for variant in ("plain-sac", "norm-sac")
+         for dose in (0, 3000, 10000, 30000, 100000)]  # fmt: skip
+
+
+def test_doses_of_one_variant_have_looks_of_their_own_and_the_order_of_their_size():
+    assert names.ordered(reversed(DOSES)) == DOSES
+    assert names.ordered(["sac (scale 0.1)", "sac (scale 0.02)"])[0] == "sac (scale 0.02)"
+    looks = {(look.colour, look.stroke) for look in lines(DOSES).values()}
+    assert len(looks) == len(DOSES)
+    many = lines([f"plain-sac (priming updates {dose})" for dose in range(20)]).values()
+    assert len({(look.colour, look.stroke) for look in many}) == 20
+
+
+def test_long_names_keep_to_their_heatmap(runs):
+    one = next(iter(loss_grids(runs.critic_loss).values()))
+    figure, _ = loss_heatmaps(dict.fromkeys(DOSES, one), runs.events, title="t")
+    assert colliding(figure) == []
+    assert outside(figure) == []
+
+
+def test_a_diverged_critic_does_not_fill_the_colour_bar():
+    marks = log_ticks(0.5, 3e12)
+    assert 5 <= len(marks) <= 10
+    assert [tick_text(value) for value in (0.05, 1e3, 2e6, 1e12)] == [
+        "0.05", "1,000", r"$2\times10^{6}$", "$10^{12}$"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["calibration", "held out"])
+def test_groups_of_one_dose_stand_apart(kind):
+    known = Calibration.read()
+    values = known.values[known.values["set"] == kind]
+    signs = {sign.name: sign.name for sign in SIGNS}
+    figure, _ = dose_response(values, signs, known.thresholds, title="t")
+    assert outside(figure) == []
+    told = {text.get_text() for legend in figure.findobj(Legend) for text in legend.get_texts()}
+    assert told == set(values["group"]), "groups that are there, and no others"
+    spans = []
+    for dots in figure.axes[2].collections:
+        x = np.sort(np.asarray(dots.get_offsets())[:, 0])
+        for part in np.split(x, np.nonzero(np.diff(x) > 0.9)[0] + 1):
+            spans.append((part[0], part[-1]))
+    spans.sort()
+    assert all(one[1] < other[0] for one, other in pairwise(spans))
+
+
+def test_areas_of_two_tasks_do_not_cover_each_other():
+    table = pd.DataFrame([{"sign": sign, "task": task, "estimate": 1.0, "low": 0.9, "high": 1.0}
+                          for task in ("a", "b") for sign in "abcdefghijklmn"])  # fmt: skip
+    figure, _ = areas(table, ["a"], usable=0.8, title="t")
+    laid_out(figure)
+    assert outside(figure) == []
+    axis = figure.axes[0]
+    dots = [line for line in axis.lines if line.get_marker() in ("o", "s")]
+    heights = np.sort([y for dot in dots for y in axis.transData.transform(dot.get_xydata())[:, 1]])
+    size = dots[0].get_markersize() * figure.dpi / 72
+    assert np.diff(heights).min() > size

@@ -227,3 +227,16 @@ def test_the_page_never_scrolls_sideways(browser, width):
         ".filter(e => e.getBoundingClientRect().right > innerWidth).length"
     )
     assert wide == 0
+
+
+def test_tables_need_no_scrolling_on_a_wide_screen(browser):
+    metrics = {"width": 1400, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        sizes = browser.execute_script(
+            "return [...document.querySelectorAll('.scroll')]"
+            ".map(e => [e.scrollWidth, e.clientWidth])"
+        )
+        assert sizes and all(wide <= room for wide, room in sizes)
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

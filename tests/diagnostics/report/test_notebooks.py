@@ -8,9 +8,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client.manager import KernelManager
 
 from diagnostics.errors import AnalysisError
 from diagnostics.report import notebooks
+from diagnostics.report.kernels import pinned_kernel
 from diagnostics.report.notebooks import Notebook, assign, available, choose
 from fog.cli import main
 from tests.diagnostics.recorded import FIXTURE
@@ -200,3 +202,21 @@ def test_mistakes_are_one_line_and_exit_code_2(
     assert streams.err.startswith("fog: ") and streams.err.count("\n") == 1
     assert said in streams.err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_a_kernel_logs_does_not_get_into_the_progress(tmp_path: Path) -> None:
+    """Such as `[IPKernelApp] ERROR | KeyboardInterrupt caught in kernel.` when it is stopped."""
+    with pinned_kernel() as options, (tmp_path / "said").open("w+") as said:
+        manager = KernelManager(kernel_name=options["kernel_name"])
+        manager.start_kernel(stderr=said, stdout=said)
+        client = manager.client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=60)
+            code = "get_ipython().kernel.log.error('KeyboardInterrupt caught in kernel.')"
+            assert client.execute(code, reply=True, timeout=60)["content"]["status"] == "ok"
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+        said.seek(0)
+        assert "caught" not in said.read()
