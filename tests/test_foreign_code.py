@@ -101,6 +101,19 @@ def test_a_notebook_imports_none_of_it(hostile: Path) -> None:
     assert "" not in seen["path"] and str(hostile) not in seen["path"]
 
 
+def test_a_page_is_not_made_by_a_template_that_lies_there(hostile: Path) -> None:
+    """nbconvert looks for its template `lab` in the working directory, and templates are code."""
+    (hostile / "lab").mkdir()
+    (hostile / "lab" / "conf.json").write_text('{"mimetypes": {"text/html": true}}')
+    code = f"cycler.__init__.__globals__.os.mkdir({str(hostile.parent / 'marks')!r})"
+    (hostile / "lab" / "index.html.j2").write_text(f"{{{{ {code} }}}}")
+    book = write_notebook(hostile.parent / "mine.ipynb", 'out = "figures"', "print('drawn')")
+    done = fog(hostile, "figures", "--only", str(book), "--out", "drawn")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (hostile.parent / "marks").exists()
+    assert "drawn" in (hostile / "drawn" / "mine.html").read_text()
+
+
 def test_what_reproduce_draws_with_is_not_there(hostile: Path) -> None:
     """The commands after the training: each is a process of its own."""
     code = (
