@@ -22,7 +22,10 @@ from fog.sweep import slurm
 from tests.diagnostics.report.test_notebooks import write_notebook
 from tests.fog.sweep.running import jobs_of
 
-HOSTILE = ("copy", "random", "json", "fog", "diagnostics", "numpy", "torch", "ipykernel", "helper")
+HOSTILE = (
+    *("copy", "random", "json", "ctypes", "fog", "diagnostics", "numpy", "torch", "ipykernel"),
+    "helper",
+)
 """Modules of Python, of ours, of others, and one that only lies there."""
 
 TINY = shlex.split(
@@ -69,8 +72,9 @@ def test_a_sweep_runs_none_of_it(hostile: Path) -> None:
 
 
 def test_a_dry_run_measures_without_it(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do the children of libraries run it: dm_control's glfw asks `python -c` for its version."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(hostile.parent / "cache"))
-    sweep = ["sweep", "--tasks", "gym:Pendulum-v1", "--variants", "sac", *TINY]
+    sweep = ["sweep", "--tasks", "cartpole-swingup", "--variants", "sac", *TINY]
     done = fog(hostile, *sweep, "--dry-run")
     assert_untouched(hostile)
     assert done.returncode == 0, done.stderr
@@ -95,6 +99,19 @@ def test_a_notebook_imports_none_of_it(hostile: Path) -> None:
     seen = json.loads((hostile / "drawn.json").read_text())
     assert not seen["helper"]
     assert "" not in seen["path"] and str(hostile) not in seen["path"]
+
+
+def test_a_page_is_not_made_by_a_template_that_lies_there(hostile: Path) -> None:
+    """nbconvert looks for its template `lab` in the working directory, and templates are code."""
+    (hostile / "lab").mkdir()
+    (hostile / "lab" / "conf.json").write_text('{"mimetypes": {"text/html": true}}')
+    code = f"cycler.__init__.__globals__.os.mkdir({str(hostile.parent / 'marks')!r})"
+    (hostile / "lab" / "index.html.j2").write_text(f"{{{{ {code} }}}}")
+    book = write_notebook(hostile.parent / "mine.ipynb", 'out = "figures"', "print('drawn')")
+    done = fog(hostile, "figures", "--only", str(book), "--out", "drawn")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (hostile.parent / "marks").exists()
+    assert "drawn" in (hostile / "drawn" / "mine.html").read_text()
 
 
 def test_what_reproduce_draws_with_is_not_there(hostile: Path) -> None:

@@ -98,9 +98,10 @@ def _keep_as_html(executed: Path) -> None:
         return
     import nbconvert
 
-    # Scripts for interactive widgets are left out, because there are none.
+    # Scripts for interactive widgets are left out, because there are none. Templates are programs,
+    # and nbconvert would take one from a folder `lab` in the working directory first.
     make: Any = nbconvert.HTMLExporter
-    exporter = make(require_js_url="", jquery_url="")
+    exporter = make(require_js_url="", jquery_url="", extra_template_basedirs=[])
     page, _ = exporter.from_filename(str(executed))
     executed.with_suffix(".html").write_text(page, encoding="utf-8")
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from fog import __version__
 from fog.settings.options import unknown
 from fog.system import streams
+from fog.system.children import safe_path
 from fog.system.text import one_line
 
 Command = Callable[[Sequence[str]], int]
@@ -80,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     on standard error), 3 the run diverged, 75 another process is writing the run, 130 interrupted.
     A reader that leaves (`| head`) or a closed stream stops nothing and changes no exit code.
     """
-    with streams.lasting() as output:
+    with safe_path(), streams.lasting() as output:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         if output.failure is not None:
