@@ -72,7 +72,7 @@ def test_a_sweep_runs_none_of_it(hostile: Path) -> None:
 
 
 def test_a_dry_run_measures_without_it(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor do the children of libraries run it: dm_control's glfw asks `python -c` for its version."""
+    """Nor do children of libraries: dm_control's glfw asks `python -c` for its version."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(hostile.parent / "cache"))
     sweep = ["sweep", "--tasks", "cartpole-swingup", "--variants", "sac", *TINY]
     done = fog(hostile, *sweep, "--dry-run")

@@ -23,7 +23,7 @@ def python(*arguments: str) -> list[str]:
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Keep the working directory from every Python that is started meanwhile, by whatever library."""
+    """Keep the working directory from every Python that any library starts meanwhile."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
