@@ -166,8 +166,10 @@ def seed_numbers(items: Iterable[Any]) -> tuple[int, ...]:
             raise ConfigError(f"seeds: expected numbers or ranges such as 0-4, got {shown(item)}")
         first = int(span[1])
         last = int(span[2] or first)
-        if last < first or last - first >= MOST_SEEDS:
+        if last < first:
             raise ConfigError(f"seeds: {item} is not a range of seeds; write the smaller one first")
+        if last - first >= MOST_SEEDS:
+            raise ConfigError(f"seeds: {item} is a range of more than {MOST_SEEDS} seeds")
         seeds |= dict.fromkeys(range(first, last + 1))
     if not seeds:
         raise ConfigError("seeds: none given, for example 0 1 2 or 0-4")

@@ -36,6 +36,7 @@ MISTAKES = [
     ("sweep --tasks suite:dm", "unknown suite 'dm': did you mean 'dmc'"),
     ("sweep --tasks Ant-v4 --variants sak", "did you mean 'sac'"),
     ("sweep --tasks Ant-v4 --seeds 4-0", "write the smaller one first"),
+    ("sweep --tasks Ant-v4 --seeds 0-10000", "0-10000 is a range of more than 10000 seeds"),
     ("sweep --tasks Ant-v4 --jobs 0", "--jobs: at least one run at a time, got 0"),
     ("sweep --tasks Ant-v4 --widht 3", "did you mean '--width'"),
     ("sweep --tasks Ant-v4 --width 0", "width: must be >= 1 and <= 65536, got 0"),
