@@ -86,8 +86,16 @@ def slug(task: str) -> str:
 
 
 def spelled(name: str) -> str:
-    """A name that tables can hold: file names are bytes and may not be valid text."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+    """A name for tables and figures: neither bytes that are no text nor control characters.
+
+    A file name may hold the former, and a library that cannot draw the latter warns of them with
+    the character itself, which a terminal obeys.
+    """
+    if name.isprintable():
+        return name
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in name
+    )
 
 
 def _drop_misfits(file: str, entries: dict[str, Any], types: dict[str, type]) -> list[str]:

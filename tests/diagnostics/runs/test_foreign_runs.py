@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -99,6 +100,19 @@ def test_a_run_whose_task_is_half_a_formula_has_its_figures(run: Path, tmp_path:
     page = tmp_path / "report.html"
     assert main(["report", "--runs", str(run), "--out", str(page)]) == 0
     assert "$x^{$" in page.read_text()
+
+
+def test_control_characters_of_a_name_do_not_reach_the_warnings_of_libraries(
+    run: Path, tmp_path: Path
+) -> None:
+    """matplotlib names a character that it cannot draw by printing it."""
+    config = (run / "config.yaml").read_text().replace("cartpole-swingup", '"\\e]0;mine\\a"', 1)
+    (run / "config.yaml").write_text(config)
+    page = tmp_path / "report.html"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["report", "--runs", str(run), "--out", str(page)]) == 0
+    assert "\\x1b]0;mine\\x07" in page.read_text() and "\x1b" not in page.read_text()
 
 
 def test_notebooks_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
