@@ -7,7 +7,8 @@ The rules were written down before any run of `results/miniature` had been looke
 - A claim is *reproduced* if all its contrasts on all tasks are, *not reproduced* if none is and at
   least one went the other way, *inconclusive* otherwise, so also if runs for a part are missing.
 - A run that diverged has no number, because it trained for a shorter time. A contrast with such a
-  run, or with one that did not record what is needed, is at best inconclusive.
+  run, or with one that did not record what is needed, is at best inconclusive. So is one with a run
+  whose config cannot be read: nobody knows what it measured.
 
 Intervals are Student's (one variant) or Welch's (two). With three seeds they are wide, as they
 should be: a bootstrap over three seeds never leaves their range and covers far less than 95 %.
@@ -63,7 +64,7 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
             or a seed appears twice.
     """
     groups = _groups(runs, variants_of(claims))
-    finished = set(runs.runs["run"][runs.runs["status"] == "finished"])
+    finished = set(runs.runs["run"][runs.runs["status"] == "finished"]) - _unknown(runs)
     known: dict[Measure, pd.Series] = {}
     rows = []
     for claim in claims:
@@ -207,6 +208,11 @@ def left_out(runs: Runs) -> list[str]:
     return [str(run.path) for run in runs.files if another_cuer(run.config)]
 
 
+def _unknown(runs: Runs) -> set[str]:
+    """Runs without settings; only their folders say which task and variant they are of."""
+    return {run.where for run in runs.files if not run.config}
+
+
 def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
     """Runs that have ended, by task and variant: an unfinished one has no late part.
 
@@ -223,7 +229,7 @@ def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
                 listed = ", ".join(v if isinstance(v, str) else f"{v:g}" for v in sizes)
                 raise AnalysisError(f"runs on {task} cannot be compared: {name} {listed}{_HINT}")
         for variant, rows in of_task.groupby("variant", sort=False):
-            labels = sorted(rows["label"].unique())
+            labels = sorted(rows["label"][~rows["run"].isin(_unknown(runs))].unique())
             if len(labels) > 1:
                 listed = ", ".join(labels)
                 raise AnalysisError(

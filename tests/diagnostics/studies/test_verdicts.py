@@ -222,6 +222,19 @@ def test_what_must_not_be_mixed(tmp_path: Path, settings: dict[str, Any], words:
         judge(diagnostics.load(tmp_path), paper_claims())
 
 
+def test_a_run_with_a_config_that_cannot_be_read_stops_nothing_and_decides_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(FIXTURE, tmp_path / "runs")
+    bad = next((tmp_path / "runs").rglob("sac/seed0"))
+    (bad / "config.yaml").write_bytes(b"task: caf\xe9\n")
+    assert main(["claims", "--runs", str(tmp_path / "runs")]) == 0
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"{bad}: config.yaml cannot be read" in said
+    row = row_of(judge(diagnostics.load(tmp_path), paper_claims()), DRAWN, "SAC")
+    assert (row["seeds"], row["ended"], row["verdict"]) == (1, 2, "inconclusive")
+
+
 def test_equal_numbers_say_nothing_about_the_width(tmp_path: Path) -> None:
     for seed in (0, 1):
         copy(tmp_path, "sac", seed)
