@@ -229,3 +229,17 @@ def test_paths_beyond_ascii_in_a_plain_locale(locale: dict[str, str], tmp_path: 
         )
         assert done.returncode == 0, done.stderr
         assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["report", "calibrate"])
+def test_a_pipe_or_device_is_not_replaced_by_a_file(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page is put in the place of the old one: as root, that would also remove /dev/null."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    runs = str(Path(__file__).parent / "fixtures" / "runs")
+    assert main([command, "--runs", runs, "--out", str(pipe)]) == 2
+    streams = capsys.readouterr()
+    assert "it is a device or a pipe" in streams.err and streams.err.count("\n") == 1
+    assert pipe.is_fifo()

@@ -26,7 +26,7 @@ from diagnostics.errors import AnalysisError
 from diagnostics.metrics.student import Interval
 from diagnostics.runs.load import Runs
 from diagnostics.studies.per_run import late_return
-from fog.cli.parser import Parser, pathname
+from fog.cli.parser import Parser, pathname, target
 from fog.cli.table import render
 
 _HEADER = ("sign", "primed : unprimed", "primed : reset", "dose", "with LayerNorm", "threshold")
@@ -72,7 +72,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         help="task that calibrates; others are held out [dmc:cheetah-run]",
     )
     parser.add_argument(
-        "--out", type=pathname, default=Path("calibration.csv"), help="table [calibration.csv]"
+        "--out", type=target, default=Path("calibration.csv"), help="table [calibration.csv]"
     )
     return parser.parse(argv)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from diagnostics.commands.loading import add_grid, add_peers, loaded
 from diagnostics.errors import AnalysisError
-from fog.cli.parser import Parser, pathname
+from fog.cli.parser import Parser, pathname, target
 
 
 def command(argv: Sequence[str]) -> int:
@@ -23,7 +23,7 @@ def command(argv: Sequence[str]) -> int:
         "--runs", type=pathname, nargs="+", default=[Path("runs")], help="folders of runs [runs]"
     )
     parser.add_argument(
-        "--out", type=pathname, default=Path("report.html"), help="file to write [report.html]"
+        "--out", type=target, default=Path("report.html"), help="file to write [report.html]"
     )
     parser.add_argument(
         "--notebooks",

@@ -87,6 +87,14 @@ def pathname(text: str) -> Path:
     return Path(text)
 
 
+def target(text: str) -> Path:
+    """A file to write, new or regular: writing it anew would put a file in a device's place."""
+    path = pathname(text)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise argparse.ArgumentTypeError(f"not a file: {shown(text)}: it is a device or a pipe")
+    return path
+
+
 _READERS: dict[Any, Any] = {int: integer, float: float, str: str}
 
 
