@@ -33,7 +33,7 @@ def command(argv: Sequence[str]) -> int:
     """Print how many seeds each contrast of a claim needs."""
     options = _options(argv)
     claims = {claim.name: claim for study in studies() for claim in study.claims}
-    chosen = list(claims.values()) if options.claim is None else [_named(options.claim, claims)]
+    chosen = list(claims.values()) if options.claim is None else _named(options.claim, claims)
     with loaded(options.runs) as runs:
         rows = [
             row
@@ -66,7 +66,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--claim",
         metavar="NAME",
-        help="a claim of `fog claims`; the start of its name is enough [all]",
+        help="a claim of `fog claims`, or how the names of several begin [all]",
     )
     parser.add_argument(
         "--effect",
@@ -78,14 +78,14 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse(argv)
 
 
-def _named(text: str, claims: dict[str, Claim]) -> Claim:
-    """The claim of that name; the beginning of one is enough."""
-    matches = [name for name in claims if name.lower().startswith(text.lower())]
+def _named(text: str, claims: dict[str, Claim]) -> list[Claim]:
+    """The claim of that name, or else all whose names begin like that."""
     if text in claims:
-        matches = [text]
-    if len(matches) != 1:
+        return [claims[text]]
+    matches = [claim for name, claim in claims.items() if name.lower().startswith(text.lower())]
+    if not matches:
         raise unknown("claim", text, list(claims))
-    return claims[matches[0]]
+    return matches
 
 
 def _rows(claim: Claim, sample: Sample, effect: float | None) -> list[dict[str, Any]]:

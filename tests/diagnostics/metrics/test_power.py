@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from diagnostics.commands.power import command
+from diagnostics.commands.power import _named, command
 from diagnostics.metrics.power import MOST_SEEDS, bootstrap_power, seeds_needed, welch_power
+from diagnostics.studies.claims import Claim
 from fog.cli import main
 from tests.diagnostics.recorded import copy
 
@@ -101,6 +102,13 @@ def test_the_command_reads_the_samples_of_runs(spread, capsys):
         wanted = seeds_needed(share * 30.0, (one, other), paired=True)
         assert (row["welch"], row["bootstrap"], row["paired"]) == wanted
         assert row["paired"] <= row["welch"]
+
+
+def test_the_start_of_a_name_chooses_all_claims_that_begin_so():
+    names = ("returns of A", "returns of A (primed)", "loss of A")
+    claims = {name: Claim(name, "statement", ()) for name in names}
+    assert [claim.name for claim in _named("Returns", claims)] == list(names[:2])
+    assert [claim.name for claim in _named("returns of A", claims)] == ["returns of A"]
 
 
 def test_the_command_in_words_and_its_mistakes(spread, capsys, tmp_path):
