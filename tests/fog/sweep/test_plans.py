@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,9 @@ def test_the_example_of_the_documentation(tmp_path: Path) -> None:
     jobs = planfile.read(path).jobs({})
     assert len(jobs) == 4 * 2 * 3 + 2 * 2
     assert {job.config.network.width for job in jobs} == {64, 128}
+
+
+def test_the_documentation_lists_every_plan_with_its_runs() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "sweeps.md").read_text()
+    table = re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", text, re.M)
+    assert sorted(table) == sorted((name, str(len(plan_of(name).jobs({})))) for name in FULL)
