@@ -44,6 +44,8 @@ NOTEBOOKS = {
     ),
     "universality": ({}, ["universality_fog_sac"]),
     "similar_compute": ({"grid": "all"}, ["similar_compute"]),
+    # Nobody is primed in the recorded runs: the notebook says so.
+    "priming": ({}, []),
     "run_card": (
         TSNE,
         [

@@ -7,7 +7,14 @@ The contrasts were written down before their runs, after pilots with other seeds
 
 from __future__ import annotations
 
+import pandas as pd
+
+from diagnostics.plots.card import Plot
+from diagnostics.plots.layout import step_label
+from diagnostics.plots.priming import returns_by_condition
+from diagnostics.studies import per_run
 from diagnostics.studies.claims import Claim, late_returns
+from diagnostics.studies.page import MissingDataError, Page
 from diagnostics.studies.study import Study
 
 DOSES = (0, 3_000, 10_000, 30_000, 100_000)
@@ -76,3 +83,55 @@ STUDY = Study(
     claims=_CLAIMS,
     judged_with="priming",
 )
+
+_FAMILIES = {"plain-sac": "SAC without LayerNorm", "norm-sac": "SAC with LayerNorm critics"}
+_CURES = {
+    "-reset": "resets",
+    "-decay": "ER decay",
+    "-reset-decay": "resets and\nER decay",
+    "-grow": "growth",
+}
+
+
+def returns(page: Page) -> Plot:
+    """Late returns by dose, and at the highest dose by cure, of both families."""
+    page.require()
+    facts = page.runs.runs.set_index("run").assign(value=per_run.late_return(page.runs))
+    facts = facts[(facts["status"] == "finished") & facts["value"].notna()]
+    rows = []
+    for run in facts.itertuples():
+        family = "-".join(str(run.variant).split("-")[:2])
+        cure = str(run.variant).removeprefix(family)
+        condition = _condition(int(run.priming_updates), cure)
+        rows.append((run.task, _FAMILIES[family], condition, int(run.seed), float(run.value)))
+    if not rows:
+        raise MissingDataError(f"no run of the priming study in {page.source} has finished")
+    columns = ["task", "family", "condition", "seed", "value"]
+    table = pd.DataFrame(rows, columns=columns).sort_values(
+        ["task", "family", "seed"], ascending=False
+    )
+    conditions = {
+        "priming updates": {_condition(dose, ""): step_label(dose) for dose in DOSES},
+        f"{step_label(HIGHEST)} updates, and": {
+            _condition(HIGHEST, cure): text for cure, text in _CURES.items()
+        },
+        "unprimed, and": {_condition(0, "-reset"): _CURES["-reset"]},
+    }
+    return returns_by_condition(
+        table,
+        _present(conditions, set(table["condition"])),
+        title="What priming costs, and what each cure gives back",
+    )
+
+
+def _condition(dose: int, cure: str) -> str:
+    return f"{dose}{cure}"
+
+
+def _present(conditions: dict[str, dict[str, str]], known: set[str]) -> dict[str, dict[str, str]]:
+    """Without the conditions that no run has."""
+    kept = {
+        heading: {name: text for name, text in group.items() if name in known}
+        for heading, group in conditions.items()
+    }
+    return {heading: group for heading, group in kept.items() if group}

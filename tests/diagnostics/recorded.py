@@ -16,10 +16,19 @@ VARIANTS = ("sac", "sac-reset", "fog")
 
 
 def copy(
-    out: Path, variant: str = "fog", seed: int = 0, *, probes: bool = True, **settings: object
+    out: Path,
+    variant: str = "fog",
+    seed: int = 0,
+    *,
+    like: str | None = None,
+    probes: bool = True,
+    **settings: object,
 ) -> Path:
-    """A copy of a recorded run below `out`, with settings of its config changed."""
-    source = FIXTURE / TASK / variant / "seed0"
+    """A copy of a recorded run below `out`, with settings of its config changed.
+
+    `like` is the variant that was recorded, if it is another one.
+    """
+    source = FIXTURE / TASK / (like or variant) / "seed0"
     named = {"task": TASK, "variant": variant, "seed": seed, **settings}
     target = out / str(named["task"]) / str(named["variant"]) / f"seed{named['seed']}"
     shutil.copytree(source, target, ignore=None if probes else shutil.ignore_patterns("probes"))
