@@ -118,7 +118,7 @@ def test_what_reproduce_draws_with_is_not_there(hostile: Path) -> None:
     """The commands after the training: each is a process of its own."""
     code = (
         "import sys; from pathlib import Path; from diagnostics.commands.reproduce import _draw; "
-        "sys.exit(_draw(Path('nowhere'), Path('drawn')))"
+        "sys.exit(_draw(Path('nowhere'), Path('drawn'), 'none'))"
     )
     command = [sys.executable, "-P", "-c", code]
     done = subprocess.run(command, cwd=hostile, capture_output=True, text=True, timeout=300)

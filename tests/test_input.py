@@ -243,3 +243,24 @@ def test_a_pipe_or_device_is_not_replaced_by_a_file(
     streams = capsys.readouterr()
     assert "it is a device or a pipe" in streams.err and streams.err.count("\n") == 1
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("command", ["report", "calibrate"])
+def test_a_file_that_the_command_did_not_write_is_kept(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("precious\n")
+    runs = str(Path(__file__).parent / "fixtures" / "runs")
+    assert main([command, "--runs", runs, "--out", str(notes)]) == 2
+    error = capsys.readouterr().err
+    assert "exists and is not an earlier" in error and error.count("\n") == 1
+    assert notes.read_text() == "precious\n"
+
+
+def test_a_report_replaces_an_earlier_one(tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    command = ["report", "--runs", str(Path(__file__).parent / "fixtures" / "runs"), "--out"]
+    assert main([*command, str(out)]) == 0
+    first = out.stat().st_ino
+    assert main([*command, str(out)]) == 0 and out.stat().st_ino != first

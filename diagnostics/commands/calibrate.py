@@ -11,7 +11,9 @@ from pathlib import Path
 import pandas as pd
 
 from diagnostics.commands.loading import loaded, problem_lines
+from diagnostics.commands.replacing import replaceable
 from diagnostics.diagnosis.calibration import (
+    FACTS,
     GROUPS,
     USABLE,
     Calibration,
@@ -41,6 +43,7 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Make the calibration table and print what it says."""
     options = _options(argv)
+    replaceable(options.out, ",".join(FACTS[:4]), "an earlier calibration table")
     with loaded(options.runs) as runs:
         values = table(runs, options.task, late_return(runs)).round(6)
         _write(values, options.out)

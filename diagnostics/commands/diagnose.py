@@ -81,7 +81,7 @@ def plain_lines(agent: Diagnosis) -> str:
     if agent.advice:
         lines += ["", "What to try:"]
     for advice in agent.advice:
-        evidence = f" ({advice.evidence})" if advice.evidence else ""
+        evidence = f"; {advice.evidence}" if advice.evidence else ""
         lines += _wrapped(f"- {advice.what}{evidence}", "  ")
         lines += [f"    {advice.command}"] if advice.command else []
     if agent.notes:
@@ -110,7 +110,7 @@ def _among(found: Finding) -> str:
         return "No agent of known dose to compare with"
     more = {1.0: "all", 0.0: "none"}.get(found.beyond_unprimed, f"{found.beyond_unprimed:.0%}")
     dose = "no priming" if found.nearest_dose == 0 else f"{found.nearest_dose:,} priming updates"
-    return f"Beyond {more} of the unprimed agents; most like {dose}"
+    return f"Worse than {more} of the unprimed agents; most like {dose}"
 
 
 def _listed(state: str, why: str, found: Sequence[Finding]) -> list[str]:

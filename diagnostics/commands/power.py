@@ -15,7 +15,7 @@ from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError, unknown
 from diagnostics.metrics.power import MOST_SEEDS, TARGET, Needed, seeds_needed
 from diagnostics.studies.claims import Claim
-from diagnostics.studies.study import studies
+from diagnostics.studies.study import claims_judged_together
 from diagnostics.studies.verdicts import Sample, samples_of
 from fog.cli.parser import Parser, pathname
 from fog.cli.table import render
@@ -32,13 +32,15 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Print how many seeds each contrast of a claim needs."""
     options = _options(argv)
-    claims = {claim.name: claim for study in studies() for claim in study.claims}
+    groups = claims_judged_together().values()
+    beside = {claim.name: group for group in groups for claim in group}
+    claims = {claim.name: claim for group in groups for claim in group}
     chosen = list(claims.values()) if options.claim is None else _named(options.claim, claims)
     with loaded(options.runs) as runs:
         rows = [
             row
             for claim in chosen
-            for sample in samples_of(runs, claim)
+            for sample in samples_of(runs, claim, beside[claim.name])
             for row in _rows(claim, sample, options.effect)
         ]
     if not rows:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from diagnostics.commands.loading import add_grid, add_peers, loaded
+from diagnostics.commands.replacing import replaceable
 from diagnostics.errors import AnalysisError
 from fog.cli.parser import Parser, pathname, target
 
@@ -36,6 +37,7 @@ def command(argv: Sequence[str]) -> int:
     options = parser.parse(argv)
     if options.out.is_dir():
         raise AnalysisError(f"{options.out} is a folder: give a file, such as --out report.html")
+    replaceable(options.out, "<title>FoG Diagnostics: ", "an earlier report")
     if options.notebooks is not None and not options.notebooks.is_dir():
         raise AnalysisError(f"no folder {options.notebooks}: run `fog figures` first")
     # Imported here: pandas and matplotlib take seconds, and mistakes should be reported before.

@@ -1,4 +1,4 @@
-"""`fog reproduce`: show primacy bias, its harm and two cures, from runs of your own.
+"""`fog reproduce`: show primacy bias, its harm, and what two cures do, from runs of your own.
 
 The runs form a sweep on this machine: finished ones are skipped and interrupted ones resumed, so
 the same command always continues where the last one stopped.
@@ -30,7 +30,7 @@ from fog.system.children import python
 from fog.system.text import plain
 
 _PROBES = ("critic_loss", "sample_counts", "warmstart", "plasticity", "srank", "norms", "dormancy")
-_NOTEBOOKS = ("run_card", "calibration", "theorem_1", "theorem_2")
+_NOTEBOOKS = ("priming", "run_card", "calibration", "theorem_1", "theorem_2")
 _SETTINGS = {
     "width": 64,
     "batch_size": 128,
@@ -46,7 +46,8 @@ _SETTINGS = {
 def command(argv: Sequence[str]) -> int:
     """Train an unprimed agent, a primed one and two cures; then draw and tell what was seen."""
     options = _parse(argv)
-    code = _train(jobs_of(argv), options.jobs) or _draw(options.out, options.figures)
+    jobs = jobs_of(argv)
+    code = _train(jobs, options.jobs) or _draw(options.out, options.figures, _sufferer(jobs))
     if code == 0:
         sys.stdout.writelines(f"{line}\n" for line in seen(options.out))
     return code
@@ -96,7 +97,8 @@ def seen(out: Path) -> Iterable[str]:
             own = runs.select(variant=variant)
             (found,) = diagnoses(own, calibration, every=False)
             returns, seeds = late_return(own), len(own)
-        yield f"{name}: return {returns.mean():,.0f} at the end; {found.verdict} of primacy bias."
+        yield f"{name}: late return {returns.mean():,.0f}; {found.verdict} of primacy bias."
+    yield "Late return: mean of the evaluations in the last fifth of training."
     if seeds == 1:
         yield "One seed each: look at the size of the differences, not at their last digits."
 
@@ -112,11 +114,18 @@ def _train(jobs: list[Job], at_once: int) -> int:
     return outcome.exit_code
 
 
-def _draw(runs: Path, figures: Path) -> int:
+def _sufferer(jobs: list[Job]) -> str:
+    """The run to look at closely, by its path below --out: primed, and without a cure."""
+    first = next(job for job in jobs if job.config.lifecycle.priming_updates)
+    return str(Path(*first.directory.parts[-4:]))
+
+
+def _draw(runs: Path, figures: Path, card: str) -> int:
     _say("Running the notebooks")
     page = figures / "report.html"
+    shown = ("-p", "run", card, "--only", *_NOTEBOOKS)
     steps = (
-        ["figures", "--runs", str(runs), "--out", str(figures), "--only", *_NOTEBOOKS],
+        ["figures", "--runs", str(runs), "--out", str(figures), *shown],
         ["report", "--runs", str(runs), "--notebooks", str(figures), "--out", str(page)],
         ["diagnose", str(runs)],
     )

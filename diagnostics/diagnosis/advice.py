@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -15,6 +16,10 @@ RESET_AT = (0.15, 0.5)
 """Where the priming study reset, as shares of a run."""
 GROW_AT = (0.135, 0.51)
 """Where its critics grew."""
+FORGET_WITHIN = 0.1
+"""What ER decay forgets in: a tenth of a run, as 1 / epsilon is of the paper's million steps."""
+HELPED = 0.5
+"""A cure helped if it gave back this share of the return that priming had cost."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class Advice:
 
     Attributes:
         what: in words.
-        evidence: what it did for primed agents of the calibration; empty if it was not tried.
+        evidence: what it did for primed agents of the calibration; empty if they did not try it.
         command: that trains the same agent with it; empty for an agent that is not ours.
     """
 
@@ -35,51 +40,73 @@ class Advice:
 def advise(
     facts: pd.Series, config: Mapping[str, Any], calibration: Calibration
 ) -> tuple[Advice, ...]:
-    """Cures that the agent does not use yet, those that helped primed agents most first.
+    """Cures that the agent does not use yet: those that helped primed agents, then untested ones.
 
     Args:
         facts: a row of `Runs.runs`.
         config: its settings.
         calibration: says what helped.
     """
-    returns = _returns(calibration)
-    tried = [
-        (cure, what, flag)
-        for cure, what, flag, in_use in _cures(config, facts["steps"])
-        if not in_use
-    ]
-    tried.sort(key=lambda cure: -returns.get(cure[0], float("-inf")))
+    known = _returns(calibration)
+    tried = [cure for cure in _cures(config, facts["steps"]) if not cure.in_use]
+    tried.sort(key=lambda cure: (_rank(known, cure.name), -known.get(cure.name, 0.0)))
     ours = "sampler" in config and "replay_ratio" in config
+    source = shlex.quote(f"{facts['run']}/config.yaml")
     return tuple(
         Advice(
-            what,
-            _evidence(returns, cure),
-            f"fog train --config {facts['run']}/config.yaml {flag} --out runs/{cure}"
-            if ours
-            else "",
+            cure.what,
+            _evidence(known, cure.name, calibration.task),
+            f"fog train --config {source} {cure.flags} --out runs/{cure.name}" if ours else "",
         )
-        for cure, what, flag in tried
+        for cure in tried
     )
 
 
-def _cures(config: Mapping[str, Any], length: float) -> list[tuple[str, str, str, bool]]:
-    """Each cure: its name, what to do, the flag, and whether the agent has it."""
+class _Cure(NamedTuple):
+    """Something to try: its name, what to do, by which flags, and whether the agent has it."""
+
+    name: str
+    what: str
+    flags: str
+    in_use: bool
+
+
+def _cures(config: Mapping[str, Any], length: float) -> list[_Cure]:
     steps = 0.0 if math.isnan(length) else length
     ratio = config.get("replay_ratio") or 1
     resets = " ".join(str(round(share * steps)) for share in RESET_AT)
+    epsilon = 1 / max(1.0, FORGET_WITHIN * steps)
     depth = int(config.get("initial_depth") or 0) + len(GROW_AT)
-    updates = " ".join(str(round(share * steps * ratio)) for share in GROW_AT)
+    primed = int(config.get("priming_updates") or 0)
+    updates = " ".join(str(primed + round(share * steps * ratio)) for share in GROW_AT)
+    blocks = config.get("backbone") != "ne"
     return [
-        ("reset", "reset the networks early and once more", f"--reset-steps {resets}",
-         bool(config.get("reset_steps"))),
-        ("decay", "draw old transitions less often (ER decay)", "--sampler decay",
-         config.get("sampler") == "decay"),
-        ("growth", "let the critics grow", f"--expansion-updates {updates} --maximal-depth {depth}",
-         grows(config)),
-        ("layer_norm", "put LayerNorm into the critics", "--critic-layer-norm",
-         bool(config.get("critic_layer_norm"))),
-        ("lower_ratio", "make fewer updates per step", f"--replay-ratio {max(1, ratio / 2):g}",
-         ratio <= 1),
+        _Cure(
+            "reset", "reset the networks early and once more", f"--reset-steps {resets}",
+            any(step < (steps or math.inf) for step in config.get("reset_steps") or ()),
+        ),
+        _Cure(
+            "decay", "draw old transitions less often (ER decay)",
+            f"--sampler decay --epsilon {epsilon:.2g}", config.get("sampler") == "decay",
+        ),
+        *(
+            [
+                _Cure(
+                    "growth", "let the critics grow",
+                    f"--expansion-updates {updates} --maximal-depth {depth}", grows(config),
+                )
+            ]
+            if blocks  # NE grows in another way
+            else []
+        ),
+        _Cure(
+            "layer_norm", "put LayerNorm into the critics", "--critic-layer-norm",
+            bool(config.get("critic_layer_norm")),
+        ),
+        _Cure(
+            "lower_ratio", "make fewer updates per step", f"--replay-ratio {max(1, ratio / 2):g}",
+            ratio <= 1,
+        ),
     ]  # fmt: skip
 
 
@@ -98,10 +125,27 @@ def _returns(calibration: Calibration) -> dict[str, float]:
     return found
 
 
-def _evidence(returns: Mapping[str, float], cure: str) -> str:
-    if not {cure, "none", "unprimed"} <= set(returns):
+def _tested(returns: Mapping[str, float], cure: str) -> bool:
+    return {cure, "none", "unprimed"} <= set(returns)
+
+
+def _helped(returns: Mapping[str, float], cure: str) -> bool:
+    given, cost = returns[cure] - returns["none"], returns["unprimed"] - returns["none"]
+    return given > 0 and given >= HELPED * cost
+
+
+def _rank(returns: Mapping[str, float], cure: str) -> int:
+    """What helped comes first, then what nobody has tried, then what did not help."""
+    if not _tested(returns, cure):
+        return 1
+    return 0 if _helped(returns, cure) else 2
+
+
+def _evidence(returns: Mapping[str, float], cure: str, task: str) -> str:
+    if not _tested(returns, cure):
         return ""
+    word = "helped" if _helped(returns, cure) else "did not help"
     return (
-        f"primed SAC returned {returns[cure]:.0f} with it, {returns['none']:.0f} without, "
-        f"{returns['unprimed']:.0f} unprimed"
+        f"it {word} primed SAC on {task} (late return {returns[cure]:.0f} with it, "
+        f"{returns['none']:.0f} without, {returns['unprimed']:.0f} unprimed)"
     )

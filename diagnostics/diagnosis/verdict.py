@@ -269,7 +269,7 @@ def _notes(facts: pd.DataFrame, findings: Iterable[Finding]) -> Iterable[str]:
     missing = [found for found in missing if not found.why]
     if missing:
         names = " ".join(_probes(missing))
-        yield f"Not looked at, for want of a probe: train with `--probes {names}`."
+        yield f"Some signs were not recorded: train with `--probes {names}`."
     if len(facts) == 1:
         yield "One seed: intervals are over measurements of one run, and other seeds may differ."
 

@@ -16,11 +16,14 @@ from fog.records.runtime import RUNTIME
 SIZE = ("scale", "steps")
 """Settings that must agree between all variants of a task for a fair comparison."""
 
+DOSE = "priming_updates"
+"""Runs of a task that differ in it say so, whatever their variants."""
+
 _NO_INFLUENCE = frozenset({*RUNTIME, "task", "variant", "seed", "probes", "log_every"})
 """Settings that name a run, or say where and how it ran, but not what was computed."""
 
 
-_SINCE: dict[str, Any] = {"priming_updates": 0}
+_SINCE: dict[str, Any] = {DOSE: 0}
 """What runs did that were recorded before a setting existed."""
 
 
@@ -49,8 +52,9 @@ def labels(identity: pd.DataFrame, configs: Sequence[dict[str, Any]]) -> list[st
         told = _differing(table.loc[rows, list(SIZE)])
         # Another scale means another length: the first says it all.
         told = told[:1] if "scale" in told else told
+        told += _differing(table.loc[rows, [DOSE]])
         extra[rows] = _spelled(table.loc[rows, told], configs)
-    size = [table[name].astype(object).fillna("") for name in SIZE]
+    size = [table[name].astype(object).fillna("") for name in (*SIZE, DOSE)]
     for _, rows in identity.groupby(["task", "variant", *size]).groups.items():
         told = _differing(table.loc[rows])
         if all(another_cuer(configs[row]) for row in rows):

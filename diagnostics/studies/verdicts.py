@@ -161,9 +161,13 @@ class Sample(NamedTuple):
     paired: bool
 
 
-def samples_of(runs: Runs, claim: Claim) -> list[Sample]:
-    """The numbers of a claim's contrasts, wherever each variant has two seeds."""
-    groups = _groups(runs, variants_of([claim]))
+def samples_of(runs: Runs, claim: Claim, beside: Sequence[Claim] = ()) -> list[Sample]:
+    """The numbers of a claim's contrasts, wherever each variant has two seeds.
+
+    `beside` are the claims that it is judged with: what they call variants of their own, such as
+    agents without LayerNorm, is not taken for this claim's.
+    """
+    groups = _groups(runs, variants_of([claim, *beside]))
     finished = runs.runs[runs.runs["status"] == "finished"].set_index("run")["seed"]
     found = []
     for contrast in claim.contrasts:

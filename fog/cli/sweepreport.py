@@ -109,19 +109,18 @@ def summary(outcome: Outcome) -> str:
     tally = outcome.tally
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in tally.entries:
-        run = entry.job.config.run
-        groups.setdefault((run.task, run.variant), []).append(entry)
+        groups.setdefault((entry.job.config.run.task, entry.job.agent), []).append(entry)
     table = render(
-        ["task", "variant", "done", "return", "runs"],
+        ["task", "variant", "done", "last return", "runs"],
         [
             [
                 task,
-                variant,
+                agent,
                 f"{sum(entry.state in SETTLED for entry in members)}/{len(members)}",
                 _mean_return(members),
                 _states(members),
             ]
-            for (task, variant), members in groups.items()
+            for (task, agent), members in groups.items()
         ],
         right=frozenset({2, 3}),
     )

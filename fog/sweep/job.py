@@ -19,9 +19,8 @@ from fog.system.children import python
 from fog.training.schedule import UpdateSchedule
 
 JobStatus = Literal["new", "busy", "killed", "interrupted", "failed", "finished", "diverged"]
-"""`busy`: a process is writing it now. `killed`: marked as running, but no process writes it."""
-
-"""Diverged is a result: starting it again would diverge again."""
+"""`busy`: a process is writing it now. `killed`: marked as running, but no process writes it.
+`diverged` is a result: starting it again would diverge again."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,15 @@ class Job:
         return cls(config, tuple(_flag(n, flat[n]) for n in names), home or Path.cwd())
 
     @property
+    def agent(self) -> str:
+        """The variant, and the dose of a primed one: it is another agent than the unprimed one."""
+        dose = self.config.lifecycle.priming_updates
+        return f"{self.config.run.variant} primed {dose:,}" if dose else self.config.run.variant
+
+    @property
     def label(self) -> str:
         """The run's name in tables and messages."""
-        run = self.config.run
-        return f"{run.task} {run.variant} seed{run.seed}"
+        return f"{self.config.run.task} {self.agent} seed{self.config.run.seed}"
 
     @property
     def directory(self) -> Path:

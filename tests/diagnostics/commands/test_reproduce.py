@@ -28,7 +28,8 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Scripted:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     folders: list[Path] = []
 
-    def draw(runs: Path, figures: Path) -> int:
+    def draw(runs: Path, figures: Path, card: str) -> int:
+        assert card == "primed/HalfCheetah-v4/plain-sac/seed0"
         folders.append(runs)
         return 0
 
@@ -61,7 +62,7 @@ def test_its_last_lines_say_what_was_seen(tmp_path: Path) -> None:
     lines = list(reproduce.seen(tmp_path))
     assert [line.split(":")[0] for line in lines[1:5]] == list(DEMONSTRATION)
     assert all("of primacy bias" in line for line in lines[1:5])
-    assert "One seed each" in lines[5]
+    assert "last fifth of training" in lines[5] and "One seed each" in lines[6]
 
 
 def test_nothing_is_drawn_from_half_of_the_runs(

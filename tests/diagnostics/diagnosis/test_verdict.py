@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import diagnostics
-from diagnostics.diagnosis import advice, verdict
+from diagnostics.diagnosis import verdict
 from diagnostics.diagnosis.calibration import Calibration
 from diagnostics.diagnosis.signs import BY_NAME, SIGNS, measured
 from diagnostics.runs.directories import RunFiles
@@ -114,19 +114,6 @@ def test_the_interval_is_students() -> None:
     half = 4.302652729911275 * 0.1 / np.sqrt(3)
     assert (found.over, found.numbers) == ("seeds", 3)
     assert [found.low, found.high] == pytest.approx([0.2 - half, 0.2 + half])
-
-
-def test_advice_names_what_the_agent_lacks_and_what_helped() -> None:
-    facts = pd.Series({"run": "runs/a", "steps": 20_000.0})
-    config = {"sampler": "decay", "replay_ratio": 4.0, "reset_steps": [], "critic_layer_norm": True}
-    found = advice.advise(facts, config, calibration())
-    assert [one.command.split(" --out ")[1] for one in found] == [
-        "runs/reset", "runs/growth", "runs/lower_ratio"
-    ]  # fmt: skip
-    assert "--reset-steps 3000 10000" in found[0].command
-    assert found[0].evidence == "primed SAC returned 100 with it, 5 without, 100 unprimed"
-    assert "--replay-ratio 2 " in found[2].command
-    assert all(not one.command for one in advice.advise(facts, {}, calibration()))
 
 
 def test_the_python_function_answers_for_each_agent(known: Path) -> None:

@@ -124,3 +124,20 @@ def test_the_command_in_words_and_its_mistakes(spread, capsys, tmp_path):
         assert main(["power", *arguments]) == 2
         error = capsys.readouterr().err
         assert words in error and error.count("\n") == 1
+
+
+def test_agents_with_and_without_layer_norm_are_told_apart(tmp_path, capsys):
+    for norm in (True, False):
+        for variant in ("sac", "sac-reset"):
+            for seed in range(2):
+                run = copy(
+                    tmp_path / str(norm), variant, seed, probes=False,
+                    priming_updates=100_000, critic_layer_norm=norm,
+                )  # fmt: skip
+                evals = pd.read_csv(run / "evals.csv")
+                evals["return"] = seed + 10.0 * norm + 100.0 * (variant == "sac")
+                evals.to_csv(run / "evals.csv", index=False)
+    arguments = ["power", "--runs", str(tmp_path), "--claim", "returns of the mot", "--json"]
+    assert main(arguments) == 0
+    found = {row["sides"]: row["size"] for row in json.loads(capsys.readouterr().out)}
+    assert len(found) == 2 and all("primed 100,000" in sides for sides in found)

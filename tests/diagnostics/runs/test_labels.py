@@ -28,3 +28,13 @@ def test_runs_from_before_a_setting_existed_are_like_those_with_its_default() ->
         "sac (priming updates 0)",
         "sac (priming updates 500)",
     ]
+
+
+def test_where_some_runs_of_a_task_are_primed_all_say_their_dose() -> None:
+    identity = pd.DataFrame({"task": ["t", "t", "other"], "variant": ["sac", "sac-reset", "sac"]})
+    configs = [{"priming_updates": dose} for dose in (0, 500, 500)]
+    assert labels(identity, configs) == [
+        "sac (priming updates 0)",
+        "sac-reset (priming updates 500)",
+        "sac",
+    ]

@@ -35,6 +35,12 @@ def test_status_comes_from_manifest_and_lock(tmp_path: Path) -> None:
         assert job.status() == status
 
 
+def test_a_primed_run_says_its_dose(tmp_path: Path) -> None:
+    assert job_in(tmp_path).label == "gym:Pendulum-v1 fog seed0"
+    primed = job_in(tmp_path, priming_updates=100_000)
+    assert primed.label == "gym:Pendulum-v1 fog primed 100,000 seed0"
+
+
 def test_a_run_that_failed_before_its_first_step_starts_anew(tmp_path: Path) -> None:
     job = job_in(tmp_path)
     directory = RunDirectory.create(job.config)
