@@ -7,7 +7,7 @@ from gymnasium.spaces import flatdim
 from fog import envs
 from fog.cli.sweepreport import roughly, size
 from fog.cli.table import render
-from fog.cli.train import never
+from fog.cli.train import skipped
 from fog.cost import estimate
 from fog.records import run_directory
 from fog.records.sizes import NetworkSpec
@@ -43,7 +43,7 @@ def _lifecycle(config: Config) -> str:
     lines += [
         f"  step {event.env_step:>8}  {event.kind:<9}  {event.detail}" for event in plan.events
     ]
-    lines += [f"  {line}" for line in never(plan.unreached)]
+    lines += [f"  {line}" for line in skipped(plan.unreached)]
     return "\n".join(lines)
 
 

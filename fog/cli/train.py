@@ -104,17 +104,17 @@ def _announce(config: Config, *, resume: bool) -> None:
     size = f"{run.steps} steps, scale {run.scale:g}"
     _say(f"{verb} {run.variant} on {run.task}, seed {run.seed}, {size}")
     _say(f"into {one_line(str(run_directory.path_of(config)))}")
-    for line in never(timeline(config).unreached):
+    for line in skipped(timeline(config).unreached):
         _say(f"note: {line}")
 
 
-def never(unreached: Sequence[Planned]) -> list[str]:
-    """One line for each kind and cause of events that the schedule names and never reaches."""
+def skipped(unreached: Sequence[Planned]) -> list[str]:
+    """One line for each kind and cause of events that the schedule names and does not reach."""
     steps: dict[tuple[str, str], list[int]] = {}
     for planned in unreached:
         steps.setdefault((planned.kind, planned.reason), []).append(planned.env_step)
     return [
-        f"never happens: {kind} at step {', '.join(map(str, at))} ({reason})"
+        f"skipped: {kind} at step {', '.join(map(str, at))} ({reason})"
         for (kind, reason), at in steps.items()
     ]
 

@@ -6,7 +6,7 @@ printed, before it starts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, Self
 
@@ -61,7 +61,7 @@ EventKind = Literal["priming", "reset", "expansion", "cloning"]
 
 @dataclass(frozen=True)
 class Planned:
-    """One lifecycle event of the timeline, or one that will never come, and why."""
+    """One lifecycle event of the timeline, or one that is skipped, and why."""
 
     kind: EventKind
     env_step: int
@@ -71,7 +71,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Lifecycle events in the order they happen, and those the run ends too early for."""
+    """Lifecycle events in the order they happen, and those that are skipped."""
 
     events: tuple[Planned, ...]
     unreached: tuple[Planned, ...]
@@ -93,26 +93,38 @@ def timeline(config: Config) -> Timeline:
     updates = UpdateSchedule.from_config(config)
     end = config.run.steps
     reached: list[Planned] = []
-    missed: list[Planned] = []
+    missed: list[tuple[Planned, int]] = []
     for birth, death in lives(config):
         born_at = updates.total(birth)
         for planned in _life(config, updates, birth, born_at):
             if planned.env_step <= death:
                 reached.append(planned)
             else:
-                cause = "the run ends" if death == end else "the next reset comes"
-                reason = f"{cause} first, at step {death}"
-                missed.append(Planned(planned.kind, planned.env_step, planned.detail, reason))
+                missed.append((planned, death))
         if death != end:
             reached.append(Planned("reset", death, "everything learnable restarts"))
-    for at in config.lifecycle.reset_steps:
-        if at >= end:
-            missed.append(Planned("reset", at, "", f"the run ends at step {end}"))
+    missed += [(Planned("reset", at, ""), end) for at in config.lifecycle.reset_steps if at >= end]
+    unreached = [
+        replace(planned, reason=_reason(planned.kind, death, end, reached))
+        for planned, death in missed
+    ]
     if config.lifecycle.priming_updates:
         # First of its step: expansions may fall among its updates, a reset comes after them.
         reached.insert(0, Planned("priming", config.run.warmup_steps, priming_detail(config)))
         reached.sort(key=lambda event: event.env_step)
-    return Timeline(tuple(reached), tuple(missed))
+    return Timeline(tuple(reached), tuple(unreached))
+
+
+def _reason(kind: EventKind, death: int, end: int, reached: list[Planned]) -> str:
+    """Why an event is skipped in the life that ends at step `death`, and when the next one comes.
+
+    Without the latter a reader takes it that critics never grow at all.
+    """
+    if death == end:
+        return f"the run ends at step {end}"
+    later = [event.env_step for event in reached if event.kind == kind and event.env_step > death]
+    again = f"the next {kind} is at step {later[0]}" if later else f"no {kind} comes later"
+    return f"the reset at step {death} comes first; {again}"
 
 
 def priming_detail(config: Config) -> str:

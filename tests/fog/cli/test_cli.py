@@ -119,7 +119,10 @@ def test_dry_run_shows_the_experiment_and_writes_nothing(tmp_path: Path) -> None
     result = fog("train", "--task", "HalfCheetah-v4", "--dry-run", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "19,384,342" in result.stdout
-    assert "never happens: expansion at step 25000 (the next reset comes first" in result.stdout
+    assert (
+        "skipped: expansion at step 25000 (the reset at step 15000 comes first; the next expansion "
+        "is at step 20000)\n"
+    ) in result.stdout
     assert list(tmp_path.iterdir()) == []
 
 

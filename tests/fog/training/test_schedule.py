@@ -77,6 +77,18 @@ def test_the_papers_own_timeline() -> None:
     ]  # fmt: skip
     missed = [(event.kind, event.env_step) for event in plan.unreached]
     assert missed == [("expansion", 25_000), ("cloning", 30_001)]
+    assert [event.reason for event in plan.unreached] == [
+        "the reset at step 15000 comes first; the next expansion is at step 20000",
+        "the reset at step 15000 comes first; the next cloning is at step 40001",
+    ]
+
+
+def test_an_event_that_no_later_life_reaches_is_said_not_to_come() -> None:
+    plan = timeline(resolve("humanoid-walk", "fog", bc_wait_updates=10**8, reset_steps=(15_000,)))
+    assert [event.reason for event in plan.unreached if event.kind == "cloning"] == [
+        "the reset at step 15000 comes first; no cloning comes later",
+        "the run ends at step 1000000",
+    ]
 
 
 def test_resets_at_or_beyond_the_end_never_happen() -> None:
