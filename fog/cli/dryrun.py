@@ -66,7 +66,7 @@ def _size(config: Config, obs_dim: int, act_dim: int) -> str:
         f"takes about {megabytes:.0f} MB\n"
         f"parameters at depth {spec.initial_depth}: {_by_network(spec)}\n"
         "parameters count every network, targets included; dense layers of a critic count its "
-        "head\n" + table
+        f"head; depth counts blocks{' and injections' if spec.injects else ''}\n{table}"
     )
 
 

@@ -140,12 +140,20 @@ def _life(config: Config, updates: UpdateSchedule, birth: int, born_at: int) -> 
     for after in config.lifecycle.expansion_updates:
         if depth == config.network.maximal_depth:
             break
-        detail = f"depth {depth} to {depth + 1}, {after} updates after step {birth}"
+        detail = f"{_gain(config, depth)}, {after} updates after step {birth}"
         planned.append(Planned("expansion", updates.first_step(born_at + after), detail))
         depth += 1
     if config.agent.backbone == "obac" and config.agent.bc_weight > 0:
         # The wait is over after its last update, so cloning can first act in the one that follows.
         first = born_at + config.agent.bc_wait_updates + 1
-        detail = f"behaviour cloning may act, {config.agent.bc_wait_updates} updates after {birth}"
+        waited = f"{config.agent.bc_wait_updates} updates after step {birth}"
+        detail = f"behaviour cloning may act, {waited}"
         planned.append(Planned("cloning", updates.first_step(first), detail))
     return sorted(planned, key=lambda event: event.env_step)
+
+
+def _gain(config: Config, depth: int) -> str:
+    """What the next expansion of critics of this depth does; injections leave the blocks alone."""
+    if config.lifecycle.growth == "injection":
+        return f"plasticity injection {depth - config.network.initial_depth + 1}"
+    return f"depth {depth} to {depth + 1}"

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from fog.cli import main
+from fog.cli.dryrun import describe
 from fog.cli.train import configure
 from fog.errors import UserError
 from fog.records.run_directory import RunDirectory
 from fog.settings.config import Config
+from fog.settings.variants import resolve
 from fog.training import run as training
 
 TINY = shlex.split(
@@ -124,6 +126,13 @@ def test_dry_run_shows_the_experiment_and_writes_nothing(tmp_path: Path) -> None
         "is at step 20000)\n"
     ) in result.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_dry_run_of_injections_says_what_its_depth_counts() -> None:
+    settings = {"width": 8, "batch_size": 16, "scale": 0.02}
+    told = describe(resolve("gym:Pendulum-v1", "fog-injection", **settings))
+    assert "plasticity injection 1, " in told
+    assert "depth counts blocks and injections" in told
 
 
 def test_train_then_the_same_again_is_refused(tmp_path: Path) -> None:

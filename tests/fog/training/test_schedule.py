@@ -91,6 +91,20 @@ def test_an_event_that_no_later_life_reaches_is_said_not_to_come() -> None:
     ]
 
 
+def test_details_say_what_happens_and_count_alike() -> None:
+    plan = timeline(resolve("humanoid-walk", "fog", reset_steps=()))
+    assert [event.detail for event in plan.events] == [
+        "depth 2 to 3, 50000 updates after step 0",
+        "depth 3 to 4, 200000 updates after step 0",
+        "behaviour cloning may act, 250000 updates after step 0",
+    ]
+    plan = timeline(resolve("humanoid-walk", "fog-injection", reset_steps=()))
+    assert [event.detail for event in plan.events if event.kind == "expansion"] == [
+        "plasticity injection 1, 50000 updates after step 0",
+        "plasticity injection 2, 200000 updates after step 0",
+    ]
+
+
 def test_resets_at_or_beyond_the_end_never_happen() -> None:
     plan = timeline(resolve("HalfCheetah-v4", "sac-reset"))
     assert [event.env_step for event in plan.unreached] == [600_000, 800_000]
