@@ -7,13 +7,13 @@ from gymnasium.spaces import flatdim
 from fog import envs
 from fog.cli.sweepreport import roughly, size
 from fog.cli.table import render
-from fog.cli.train import skipped
 from fog.cost import estimate
 from fog.records import run_directory
 from fog.records.sizes import NetworkSpec
 from fog.records.specs import spec_of
 from fog.settings import config_file
 from fog.settings.config import Config
+from fog.training.announcement import skipped
 from fog.training.device import compiles, device_of
 from fog.training.schedule import UpdateSchedule, timeline
 

@@ -12,11 +12,9 @@ from typing import Any
 
 from fog.cli.parser import Parser, add_settings, pathname, settings
 from fog.errors import ConfigError, UserError
-from fog.records import run_directory
 from fog.settings import config_file, variants
 from fog.settings.config import Config
-from fog.system.text import one_line, plain, shown
-from fog.training.schedule import Planned, timeline
+from fog.system.text import plain, shown
 
 _SUMMARY = """Train one agent on one task, with optional probes, into its own run directory.
 
@@ -76,7 +74,6 @@ def train(argv: Sequence[str]) -> int:
 
         print(describe(config))
         return 0
-    _announce(config, resume=actions.resume)
     from fog.training import run as training
 
     try:
@@ -96,27 +93,6 @@ def train(argv: Sequence[str]) -> int:
 
 def _say(line: str) -> None:
     print(plain(line), file=sys.stderr)
-
-
-def _announce(config: Config, *, resume: bool) -> None:
-    run = config.run
-    verb = "Resuming" if resume else "Training"
-    size = f"{run.steps} steps, scale {run.scale:g}"
-    _say(f"{verb} {run.variant} on {run.task}, seed {run.seed}, {size}")
-    _say(f"into {one_line(str(run_directory.path_of(config)))}")
-    for line in skipped(timeline(config).unreached):
-        _say(f"note: {line}")
-
-
-def skipped(unreached: Sequence[Planned]) -> list[str]:
-    """One line for each kind and cause of events that the schedule names and does not reach."""
-    steps: dict[tuple[str, str], list[int]] = {}
-    for planned in unreached:
-        steps.setdefault((planned.kind, planned.reason), []).append(planned.env_step)
-    return [
-        f"skipped: {kind} at step {', '.join(map(str, at))} ({reason})"
-        for (kind, reason), at in steps.items()
-    ]
 
 
 def _conclude(status: str, directory: Path, final: float | None, argv: Sequence[str]) -> None:

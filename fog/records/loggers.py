@@ -80,14 +80,8 @@ class WeightsAndBiases:
     """A W&B run, offline unless WANDB_MODE says otherwise: clusters have no internet."""
 
     def __init__(self, directory: RunDirectory, config: Config, project: str) -> None:
-        try:
-            import wandb
-        except ImportError:
-            raise UserError(
-                "wandb: the package is not installed: pip install 'fog-diagnostics[wandb]'"
-            ) from None
         run = config.run
-        self._run = wandb.init(
+        self._run = _wandb().init(
             project=project,
             dir=str(directory.path),
             name=f"{run.task}/{run.variant}/seed{run.seed}",
@@ -111,12 +105,32 @@ class WeightsAndBiases:
         self._run.finish()
 
 
+def _wandb() -> Any:
+    try:
+        import wandb
+    except ImportError:
+        raise UserError(
+            "wandb: the package is not installed: pip install 'fog-diagnostics[wandb]'"
+        ) from None
+    return wandb
+
+
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {
         name: float(value)
         for name, value in values.items()
         if name != "env_step" and isinstance(value, int | float)
     }
+
+
+def check(config: Config) -> None:
+    """Check that the packages of the loggers are there.
+
+    Raises:
+        UserError: one is missing.
+    """
+    if config.runtime.wandb is not None:
+        _wandb()
 
 
 def open_loggers(directory: RunDirectory, config: Config, resumed_at: int) -> list[MetricLogger]:

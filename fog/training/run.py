@@ -17,6 +17,8 @@ from fog.settings.config import Config
 from fog.system import machine
 from fog.system.interrupts import StopRequest
 from fog.training import video
+from fog.training.announcement import announcement
+from fog.training.checks import check
 from fog.training.console import Reporter, reporter
 from fog.training.learner import DivergedError
 from fog.training.trainer import Trainer
@@ -39,7 +41,7 @@ def train(config: Config, *, resume: bool = False, quiet: bool = True) -> Run:
         config: from `fog.resolve`, or built by hand.
         resume: continue an interrupted or killed run; on the CPU the result is bit for bit that of
             an uninterrupted run.
-        quiet: show no progress.
+        quiet: print nothing: neither what is trained nor how far it is.
 
     Returns:
         The run's directory, how it ended, and its last mean evaluation return.
@@ -47,6 +49,7 @@ def train(config: Config, *, resume: bool = False, quiet: bool = True) -> Run:
     Raises:
         UserError: the task, probe or device does not exist here, or the directory is taken.
     """
+    check(config)
     directory = RunDirectory.reopen(config) if resume else RunDirectory.create(config)
     try:
         return _train(config, directory, resume, quiet)
@@ -82,8 +85,6 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
     reason = files = None
     try:
         with StopRequest() as stop:
-            if config.runtime.video_episodes:
-                video.check(config)
             trainer = Trainer(config, directory, report)
             directory.update_manifest(
                 obs_dim=trainer.agent.spec.obs_dim,
@@ -97,6 +98,9 @@ def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -
             else:
                 trainer.restore(home)
                 checkpoint.forget_newer(home)
+            # Only now, so that a run that is refused says why and nothing else.
+            for line in announcement(config, resume=resume):
+                report.say(line)
             status = trainer.loop(stop)
             if status == "finished":
                 files = joining.conclude(directory.path, trainer.ledger.files)

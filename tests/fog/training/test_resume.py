@@ -206,7 +206,6 @@ def interrupt(config: Config, at: int) -> Path:
 
 FAILED_STARTS = {
     "no GPU": (Trainer, "__init__", UserError("no CUDA device here")),
-    "no OpenGL": (video, "check", UserError("no OpenGL here")),
     "no memory": (Replay, "load", MemoryError()),
     "second Ctrl-C": (Trainer, "restore", KeyboardInterrupt()),
 }
@@ -226,7 +225,7 @@ def test_a_resume_that_fails_loses_nothing(tmp_path: Path, cause: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(home, name, fail)
         with pytest.raises(type(error)):
-            fog.train(config.replace(video_episodes=1), resume=True)
+            fog.train(config, resume=True)
     manifest = RunDirectory(run).manifest()
     assert (manifest["status"], manifest["env_step"]) == ("failed", 150)
     assert {path: path.read_bytes() for path in tables} == tables
@@ -239,6 +238,22 @@ def test_a_resume_that_fails_loses_nothing(tmp_path: Path, cause: str) -> None:
         for home in (whole.directory, run)
     )
     assert measured and measured == again
+
+
+def test_a_resume_that_is_refused_leaves_the_run_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny(tmp_path)
+    run = interrupt(config, at=150)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+    def refuse(config: Config) -> None:
+        raise UserError("no OpenGL here")
+
+    monkeypatch.setattr(video, "check", refuse)
+    with pytest.raises(UserError, match="no OpenGL here"):
+        fog.train(config.replace(video_episodes=1), resume=True)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 def test_a_run_with_a_checkpoint_is_never_started_anew(tmp_path: Path) -> None:
