@@ -28,15 +28,14 @@ def settled(jobs: Sequence[Job]) -> None:
 
 
 def writable(jobs: Sequence[Job]) -> None:
-    """Check that the run directories can be written.
+    """Check that the run directories can be written, without making them: a check leaves nothing.
 
     Raises:
         UserError: a folder that cannot be written, and why.
     """
     for out in {job.home / job.config.runtime.out for job in jobs}:
         try:
-            out.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=out):
+            with tempfile.NamedTemporaryFile(dir=existing(out)):
                 pass
         except OSError as error:
             raise UserError(f"cannot write into {out}: {error.strerror}") from None

@@ -84,6 +84,22 @@ def test_a_suite_that_is_missing_is_named_before_anything_starts(
     assert "1 of the tasks cannot run here: dm_control missing" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "flags", [["--device", "cuda"], ["--gpus", "9"], ["--engine", "ray"], ["--engine", "slurm"]]
+)
+def test_a_sweep_that_is_refused_leaves_no_folder(
+    flags: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for package in ("ray", "submitit"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert main([*GRID, "--out", str(tmp_path / "runs"), *flags]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_list_holds_a_command_for_every_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*GRID, "--list", "--scale", "0.02", "--reset-steps", "none"]) == 0
     lines = capsys.readouterr().out.splitlines()
