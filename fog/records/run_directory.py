@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,22 +60,27 @@ class RunDirectory:
             directory.path.mkdir(parents=True, exist_ok=True)
             # Locked before it looks: of two that start at once, the second sees the first's run.
             directory.lock()
-            directory._refuse_taken()
+            directory._refuse_taken(config)
             write_atomically(directory.config_path, config_file.to_yaml(config))
         except OSError as error:
             reason = error.strerror or error
             raise UserError(f"cannot write run directory {directory.path}: {reason}") from None
         return directory
 
-    def _refuse_taken(self) -> None:
+    def _refuse_taken(self, config: Config) -> None:
         self._refuse_headless()
-        if self.holds_run() and not self.stillborn():
-            status = self.manifest().get("status", "unfinished")
-            self.unlock()
-            raise UserError(
-                f"{self.path} already holds a run ({status}): resume it, or choose "
-                "another out or seed"
-            )
+        if not self.holds_run() or self.stillborn():
+            return
+        self.unlock()
+        status = self.manifest().get("status", "unfinished")
+        difference = self.difference(config)
+        told = f"{self.path} already holds a run ({'; '.join(filter(None, (status, difference)))})"
+        if status == "finished":
+            raise UserError(f"{told} that cannot be lengthened: choose another out or seed")
+        python = "" if difference else " (in Python `resume=True`)"
+        raise UserError(
+            f"{told}: continue it with `{self.resuming()}`{python}, or choose another out or seed"
+        )
 
     def _refuse_headless(self) -> None:
         """Refuse a run that has lost its config: a new start would overwrite it."""
@@ -93,12 +99,24 @@ class RunDirectory:
         directory = cls(path_of(config))
         directory._refuse_headless()
         if not directory.holds_run():
-            raise UserError(f"nothing to resume in {directory.path}: start it without resume")
+            raise UserError(
+                f"nothing to resume in {directory.path}: start it without `--resume` (in Python "
+                "without `resume=True`)"
+            )
         directory.lock()
         if difference := directory.difference(config):
             directory.unlock()
-            raise UserError(f"cannot resume {directory.path}: {difference}")
+            raise UserError(
+                f"cannot resume {directory.path}: {difference}; continue it with "
+                f"`{directory.resuming()}`, or choose another out or seed"
+            )
         return directory
+
+    def resuming(self) -> str:
+        """The command that continues the run here, whatever flags it was started with."""
+        out = self.path.parents[2]
+        flags = ["--config", str(self.config_path), "--out", str(out), "--resume"]
+        return shlex.join(["fog", "train", *flags])
 
     def holds_run(self) -> bool:
         """Whether a run was started here."""

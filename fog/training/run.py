@@ -59,7 +59,9 @@ def train(config: Config, *, resume: bool = False, quiet: bool = True) -> Run:
 
 def _train(config: Config, directory: RunDirectory, resume: bool, quiet: bool) -> Run:
     if directory.manifest().get("status") == "finished":
-        raise UserError(f"{directory.path} is finished: nothing to resume")
+        raise UserError(
+            f"{directory.path} is finished and cannot be lengthened: choose another out or seed"
+        )
     run = config.run
     title = f"{run.task} {run.variant} seed{run.seed}"
     refused: list[str] = []

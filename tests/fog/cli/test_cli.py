@@ -144,10 +144,10 @@ def test_train_then_the_same_again_is_refused(tmp_path: Path) -> None:
     assert json.loads((run / "manifest.json").read_text())["status"] == "finished"
     again = fog(*TINY, cwd=tmp_path)
     assert again.returncode == 2
-    assert "already holds a run (finished)" in again.stderr
+    assert "already holds a run (finished) that cannot be lengthened: choose" in again.stderr
     finished = fog(*TINY, "--resume", cwd=tmp_path)
     assert finished.returncode == 2
-    assert "is finished" in finished.stderr
+    assert "is finished and cannot be lengthened: choose another" in finished.stderr
 
 
 def test_a_run_that_diverges_exits_with_3(tmp_path: Path) -> None:
@@ -185,6 +185,25 @@ def test_resume_without_a_run_is_refused(tmp_path: Path) -> None:
     result = fog(*TINY, "--resume", cwd=tmp_path)
     assert result.returncode == 2
     assert "nothing to resume" in result.stderr
+    assert "start it without `--resume` (in Python without `resume=True`)" in result.stderr
+
+
+@pytest.mark.parametrize("flags", [[], ["--width", "9"], ["--width", "9", "--resume"]])
+def test_the_command_that_a_refusal_names_continues_the_run(
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = [*TINY, "--out", str(tmp_path / "first")]
+    directory = RunDirectory.create(configure(begun[1:])[0])
+    directory.update_manifest(status="interrupted")
+    directory.unlock()
+    moved = tmp_path / "my runs"
+    (tmp_path / "first").rename(moved)
+    assert main([*begun, "--out", str(moved), *flags]) == 2
+    said = capsys.readouterr().err
+    assert ("it was started with width = 8, now width = 9" in said) == bool(flags)
+    command = shlex.split(said.split("`")[1])
+    assert command[0] == "fog"
+    assert main(command[1:]) == 0
 
 
 REFUSED = {
