@@ -1,6 +1,6 @@
 """Train a Stable-Baselines3 SAC with our probes and draw the paper's critic-loss heatmap.
 
-    pip install stable-baselines3
+    pip install -c constraints.txt -e '.[sb3]'
     python examples/sb3_heatmap.py --steps 10000 --out sb3_heatmap
 
 Stable-Baselines3 is no dependency of this project.

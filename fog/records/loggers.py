@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from fog.errors import UserError
 from fog.records.run_directory import RunDirectory
 from fog.settings.config import Config
+from fog.system.extras import install
 
 
 class MetricLogger(Protocol):
@@ -109,9 +110,7 @@ def _wandb() -> Any:
     try:
         import wandb
     except ImportError:
-        raise UserError(
-            "wandb: the package is not installed: pip install 'fog-diagnostics[wandb]'"
-        ) from None
+        raise UserError(f"wandb: the package is not installed: {install('wandb')}") from None
     return wandb
 
 

@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from fog.errors import UserError
 from fog.settings.options import unknown
 from fog.sweep.job import Job
+from fog.system.extras import install
 
 ENGINES = ("local", "ray", "slurm")
 
@@ -96,7 +97,4 @@ def load(name: str) -> EngineModule:
 
 def missing(engine: str, package: str) -> UserError:
     """The error for an engine whose package is not installed."""
-    return UserError(
-        f"engine {engine} needs {package}: pip install 'fog-diagnostics[{engine}]', "
-        "or use --engine local"
-    )
+    return UserError(f"engine {engine} needs {package}: {install(engine)}, or use --engine local")

@@ -17,6 +17,7 @@ from diagnostics.adapters.modules import ObservedModules, Policy
 from diagnostics.adapters.observer import Observer
 from fog.errors import UserError
 from fog.events import EnvStep, Facts, Probe, TransitionBatch
+from fog.system.extras import install
 
 OBS, ACT, SIZE = 3, 2, 50
 FACTS = Facts(
@@ -32,7 +33,7 @@ FACTS = Facts(
 # `make test-slow` installs it and says so: there a missing one is a failure.
 needs_sb3 = pytest.mark.skipif(
     importlib.util.find_spec("stable_baselines3") is None and "FOG_ALL_TESTS" not in os.environ,
-    reason="stable-baselines3 is not installed: pip install 'fog-diagnostics[sb3]'",
+    reason=f"stable-baselines3 is not installed: {install('sb3')}",
 )
 
 

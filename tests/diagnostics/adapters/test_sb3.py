@@ -14,12 +14,13 @@ import torch
 import diagnostics
 from fog.errors import UserError
 from fog.events import Probe
+from fog.system.extras import install
 
 # `make test-slow` installs them and says so: there a missing one is a failure.
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("stable_baselines3", "sb3_contrib"))
     and "FOG_ALL_TESTS" not in os.environ,
-    reason="stable-baselines3 or sb3-contrib is not installed: pip install 'fog-diagnostics[sb3]'",
+    reason=f"stable-baselines3 or sb3-contrib is not installed: {install('sb3')}",
 )
 
 CHEAP = ["all", "warmstart:steps=5:batch=16", "plasticity:steps=3"]

@@ -208,7 +208,10 @@ def test_the_command_that_a_refusal_names_continues_the_run(
 
 REFUSED = {
     "no GPU": (["--device", "cuda"], "device: no CUDA device here"),
-    "no wandb": (["--wandb", "project"], "wandb: the package is not installed"),
+    "no wandb": (
+        ["--wandb", "project"],
+        "not installed: pip install -c constraints.txt -e '.[wandb]' in the checkout",
+    ),
     "no task": (["--task", "gym:NoSuchTask-v0"], "unknown task gym:NoSuchTask-v0"),
     "no run": (["--resume"], "nothing to resume"),
     "no fit": (["--variant", "simba", "--growth", "injection"], "simba grows by blocks"),

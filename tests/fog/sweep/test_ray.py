@@ -19,13 +19,14 @@ from fog.records.run_directory import RunDirectory
 from fog.sweep.job import Job
 from fog.sweep.process import run
 from fog.sweep.ray import Runner
+from fog.system.extras import install
 from tests.training import TINY, assert_same_run
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 # `make test-slow` installs Ray and says so: there a missing Ray is a failure.
 needs_ray = pytest.mark.skipif(
     not HAS_RAY and "FOG_ALL_TESTS" not in os.environ,
-    reason="Ray is not installed: pip install 'fog-diagnostics[ray]'",
+    reason=f"Ray is not installed: {install('ray')}",
 )
 
 
@@ -96,7 +97,9 @@ def test_without_ray_it_says_what_to_install(
 ) -> None:
     assert main(_command(tmp_path)) == 2
     said = capsys.readouterr().err
-    assert "engine ray needs Ray: pip install 'fog-diagnostics[ray]'" in said
+    assert (
+        "engine ray needs Ray: pip install -c constraints.txt -e '.[ray]' in the checkout" in said
+    )
     assert len(said.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 

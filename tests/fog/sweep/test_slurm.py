@@ -20,6 +20,7 @@ from fog.records.run_directory import RunDirectory
 from fog.sweep import sbatch
 from fog.sweep.job import Job
 from fog.sweep.process import run
+from fog.system.extras import install
 from tests.fog.sweep import slurmcluster
 from tests.training import TINY, assert_same_run
 
@@ -29,12 +30,12 @@ HAS_SUBMITIT = importlib.util.find_spec("submitit") is not None
 NO_SUBMITIT = not HAS_SUBMITIT and "FOG_ALL_TESTS" not in os.environ
 ABSENT = slurmcluster.absent() + (["submitit"] if NO_SUBMITIT else [])
 needs_submitit = pytest.mark.skipif(
-    NO_SUBMITIT, reason="submitit is not installed: pip install 'fog-diagnostics[slurm]'"
+    NO_SUBMITIT, reason=f"submitit is not installed: {install('slurm')}"
 )
 needs_slurm = pytest.mark.skipif(
     bool(ABSENT),
     reason=f"not installed: {', '.join(ABSENT)}; "
-    "apt-get install slurm-wlm munge, pip install 'fog-diagnostics[slurm]'",
+    f"apt-get install slurm-wlm munge, {install('slurm')}",
 )
 
 
@@ -109,7 +110,7 @@ def test_without_submitit_it_says_what_to_install(
 ) -> None:
     assert main(_command(tmp_path)) == 2
     said = capsys.readouterr().err
-    assert "engine slurm needs submitit: pip install 'fog-diagnostics[slurm]'" in said
+    assert "engine slurm needs submitit: pip install -c constraints.txt -e '.[slurm]'" in said
 
 
 @needs_submitit
