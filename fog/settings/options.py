@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from fog.errors import ConfigError
-from fog.system.text import shown
+from fog.system.text import listed, shown
 
 MOST = 10**15
 """No integer setting is larger, whatever its own bounds: estimates stay finite."""
@@ -134,6 +134,8 @@ def check_increasing(name: str, values: tuple[int, ...]) -> None:
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> ConfigError:
     """The error for a name that does not exist, with the nearest one that does."""
-    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)
+    # Without the dashes, which all flags share: --foo is not near --json.
+    bare = {item.lstrip("-"): item for item in known}
+    near = difflib.get_close_matches(str(name).lstrip("-"), list(bare), n=1, cutoff=0.6)
+    hint = f"did you mean {bare[near[0]]!r}?" if near else f"known: {listed(list(bare.values()))}"
     return ConfigError(f"unknown {kind} {shown(name)}: {hint}")

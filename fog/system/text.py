@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 VALUE = 60
 """Characters of a value that an error message repeats."""
 LINE = 600
 """Characters of an error message; the paths of two files fit into it."""
+NAMES = 400
+"""Characters of the names that an error message lists."""
 
 
 def plain(text: str) -> str:
@@ -36,6 +40,13 @@ def shown(value: Any) -> str:
         # Python refuses to write integers of thousands of digits.
         text = f"a number of {value.bit_length()} bits" if isinstance(value, int) else "a value"
     return _cut(" ".join(text.split()), VALUE)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for an error message: those that fit into its line, and how many more there are."""
+    fitting = sum(end <= NAMES for end in accumulate(len(name) + 2 for name in names))
+    more = len(names) - fitting
+    return ", ".join(names[:fitting]) + (f" and {more} more" if more else "")
 
 
 def _cut(text: str, limit: int) -> str:

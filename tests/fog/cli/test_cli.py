@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from diagnostics.errors import _listed
 from fog.cli import main
 from fog.cli.dryrun import describe
 from fog.cli.train import configure
@@ -17,6 +19,7 @@ from fog.errors import UserError
 from fog.records.run_directory import RunDirectory
 from fog.settings.config import Config
 from fog.settings.variants import resolve
+from fog.system.text import listed
 from fog.training import run as training
 
 TINY = shlex.split(
@@ -73,6 +76,7 @@ MISTAKES = [
     (["train", "--config", "/nowhere.yaml"], "cannot read config /nowhere.yaml"),
     (["tasks", "--group", "DMC-Eazy"], "did you mean 'DMC-Easy'"),
     (["tasks", "--jsno"], "did you mean '--json'"),
+    (["tasks", "--foo"], "unknown option '--foo': known: --help, --json, --group"),
 ]
 
 
@@ -85,6 +89,24 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert said in output.err
     assert output.err.count("\n") == 1
     assert output.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["power", "--claim", "x"], ["train", "--task", "Ant-v4", "--foo"]]
+)
+def test_a_long_list_of_names_is_cut_between_two_and_says_how_many_are_left(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert re.search(r"[^ ,] and \d+ more\n$", said)
+    assert " ... " not in said
+
+
+def test_names_that_fit_are_listed_in_full() -> None:
+    for list_names in (listed, _listed):
+        assert list_names(["one", "two, with a comma"]) == "one, two, with a comma"
+        assert list_names(["a" * 390, "b, c" * 5, "d"]) == f"{'a' * 390} and 2 more"
 
 
 def test_flags_are_typed_and_take_numbers_as_people_write_them() -> None:
