@@ -7,12 +7,7 @@ import pathlib
 from dataclasses import dataclass
 from importlib import metadata
 
-# Editable, because a plain install leaves out its assets and the modules beside them.
-HUMANOIDBENCH_INSTALL = (
-    "pip install --no-deps -e "
-    '"git+https://github.com/carlosferrazza/humanoid-bench.git#egg=humanoid_bench" '
-    "&& pip install jax"
-)
+HUMANOIDBENCH_INSTALL = "`make humanoid` in the checkout"
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def test_a_humanoidbench_without_assets_is_noticed(
     status = detect.humanoidbench()
     assert not status.available
     assert "without its assets" in status.detail
-    assert " -e " in status.detail
+    assert status.detail.endswith(": `make humanoid` in the checkout")
 
 
 def test_detection_imports_no_suite() -> None:
