@@ -80,7 +80,7 @@ def _execute(
             **kernel,
         )
     except papermill.PapermillExecutionError as failure:
-        error = _one_line(f"{failure.ename}: {failure.evalue} (cell {failure.cell_index + 1})")
+        error = _one_line(f"{failure.ename}: {failure.evalue}")
     except Exception as failure:
         # A kernel that died, a disk that is full: the next notebook may still work.
         error = _one_line(f"{type(failure).__name__}: {failure}")
