@@ -41,6 +41,9 @@ _NOTES = (
     "dormant grad., dormant act.: share of the critic's neurons whose gradient (the paper's text),\n"
     f"or activation (the work it cites), is <= {TAU:g} of their layer's mean."
 )
+_OFF_GRID = (
+    "best is - where no evaluation before the last step is on that grid: --grid all takes them all."
+)
 
 
 def command(argv: Sequence[str]) -> int:
@@ -66,6 +69,8 @@ def command(argv: Sequence[str]) -> int:
     for task, rows in table.groupby("task", sort=False):
         sys.stdout.write(f"{_title(str(task), rows)}\n{_rendered(rows)}\n\n")
     sys.stdout.write(_NOTES.format(grid=_grid(table)) + "\n")
+    if (table["best"].isna() & table["final"].notna()).any() and (table["grid"] != "all").all():
+        sys.stdout.write(_OFF_GRID + "\n")
     sys.stdout.writelines(problem_lines(runs))
     return 0
 

@@ -216,3 +216,13 @@ def test_best_below_final_is_explained_where_it_is_printed(
 ) -> None:
     assert main(["compare", "--runs", str(FIXTURE)]) == 0
     assert "below final where the last evaluation is the highest" in capsys.readouterr().out
+
+
+def test_a_best_that_no_evaluation_is_on_the_grid_for_is_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = {}
+    for grid in ("25k", "2k", "all"):
+        assert main(["compare", "--runs", str(FIXTURE), "--grid", grid]) == 0
+        said[grid] = "best is - where no evaluation" in capsys.readouterr().out
+    assert said == {"25k": True, "2k": False, "all": False}
