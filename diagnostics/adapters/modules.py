@@ -78,7 +78,10 @@ class ObservedModules:
         self.critics = ("online",)
         self.unmeasured: dict[str, str] = {}
         if update is None:
-            reason = "one update on a copy of the agent is not known: pass `update`"
+            # `ProbeCallback`, `attach` and `record_checkpoint` make this class and take no update.
+            reason = (
+                "one update on a copy of the agent: only `ObservedModules` takes a function for it"
+            )
             self.unmeasured |= {"update_churn": reason, "layer_norms.update_norm": reason}
         self.networks = ("online",) if policy is None else ("online", "actor")
 

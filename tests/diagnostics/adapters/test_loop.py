@@ -76,7 +76,7 @@ def test_what_could_not_be_measured_is_written_down(recorded):
     assert "critic_loss" in manifest["probes"] and "warmstart" in manifest["probes"]
     assert manifest["unmeasured"]["validation"] == "no evaluation episodes were given"
     assert manifest["unmeasured"]["evals"] == "no evaluation episodes were given"
-    assert "update" in manifest["unmeasured"]["update_churn"]
+    assert "only `ObservedModules` takes a function" in manifest["unmeasured"]["update_churn"]
     for name in set(manifest["probes"]) & set(manifest["unmeasured"]):
         assert name in ("validation", "overestimation"), name
     assert manifest["library"] == "plain torch"
