@@ -1,4 +1,4 @@
-"""`fog calibrate`: which signs tell biased agents from healthy ones, from runs of known dose."""
+"""`fog calibrate`: find which signs tell biased agents from healthy ones, in runs of known dose."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ _NOTES = (
     "final: mean of the last evaluations. best: mean of each seed's best evaluation before its\n"
     "last step, the paper's rule, {grid};\n"
     "it is below final where the last evaluation is the highest, or the best one is off the grid.\n"
-    "primacy: ln(loss of newest / oldest experience), above 0 if the newest is fitted worse. It did\n"
-    "not tell agents of known bias from healthy ones; `fog diagnose` uses signs that did.\n"
-    "dormant grad., dormant act.: share of the critic's neurons whose gradient (the paper's text),\n"
-    f"or activation (the work it cites), is <= {TAU:g} of their layer's mean."
+    "primacy: ln(loss of newest / oldest experience), above 0 if the newest is fitted worse. It\n"
+    "did not tell agents of known bias from healthy ones; `fog diagnose` uses signs that did.\n"
+    "dormant grad., dormant act.: share of the critic's neurons whose gradient (the paper's\n"
+    f"text), or activation (the work it cites), is <= {TAU:g} of their layer's mean."
 )
 _OFF_GRID = (
     "best is - where no evaluation before the last step is on that grid: --grid all takes them all."
