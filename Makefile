@@ -75,8 +75,6 @@ format: $(VENV)/.installed ## rewrite the code in house style
 
 # Notebooks are executed on the committed runs, then everything becomes one site. Any warning, such as
 # a link that leads nowhere, is an error.
-DOCS_RUNS = results/miniature/cartpole-swingup
-DOCS_NOTEBOOKS = theorem_1 theorem_2 motivating_example per_vs_decay replay_ablation expansion_ablation
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
@@ -84,7 +82,9 @@ $(VENV)/.docs: $(VENV)/.installed
 
 docs: $(VENV)/.docs ## the documentation with executed notebooks as one site, into site/
 	rm -rf docs/notebooks site
-	$(BIN)/fog figures --runs $(DOCS_RUNS) --out docs/notebooks --only $(DOCS_NOTEBOOKS)
+	$(BIN)/fog figures --runs results/priming/runs --out docs/notebooks --only priming calibration theorem_1 theorem_2
+	$(BIN)/fog figures --runs results/motivating/runs/norm --out docs/notebooks --only motivating_example per_vs_decay
+	$(BIN)/fog figures --runs results/ablations/runs --out docs/notebooks --only replay_ablation expansion_ablation
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html -d site/doctrees docs site/html
 	@echo "Open site/html/index.html"
 

@@ -83,7 +83,7 @@ def circumstances(peers_python: str) -> dict[str, Any]:
     """Machine, versions and load when it is called, that is, before anything is measured."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": hardware(),
+        "machine": {name: value for name, value in hardware().items() if name != "host"},
         "cores_allowed": len(os.sched_getaffinity(0)),
         "commit": git_commit(),
         "python": sys.version.split()[0],

@@ -20,9 +20,9 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 SMALLER = {
-    "--scale 0.02 --width 64": "--scale 0.002 --width 8 --batch-size 8 --eval-episodes 1 "
+    "--scale 0.01 --width 32": "--scale 0.002 --width 8 --batch-size 8 --eval-episodes 1 "
     "--eval-every 100 --window-steps 100",
-    "scale=0.02, width=64": "scale=0.002, width=8, batch_size=8, eval_episodes=1, "
+    "scale=0.01, width=32": "scale=0.002, width=8, batch_size=8, eval_episodes=1, "
     "eval_every=100, window_steps=100",
     # No GPU: the settings are resolved and shown, and nothing is trained.
     "--device cuda": "--dry-run",

@@ -1,54 +1,75 @@
-"""The committed miniature: it is complete, and the documents say what its runs say."""
+"""The committed runs: they are complete, and the documents say what they show."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 import diagnostics
 from diagnostics.runs.load import Runs
-from diagnostics.studies.study import paper_claims
+from diagnostics.studies.claims import Claim
+from diagnostics.studies.study import claims_judged_together, paper_claims
 from diagnostics.studies.verdicts import judge, verdict
 from fog.cli import main
+from fog.sweep import planfile
 
 ROOT = Path(__file__).parents[1]
-MINIATURE = ROOT / "results" / "miniature"
+RESULTS = ROOT / "results"
+FIRST = RESULTS / "miniature"
+STUDIES = [RESULTS / name / "runs" for name in ("priming", "motivating", "ablations")]
+PLANS = {
+    "priming": ("cheetah", "halfcheetah"),
+    "motivating": ("cheetah_primed",),
+    "ablations": ("cartpole",),
+}
+SAME = ("task", "variant", "seed", "priming_updates", "critic_layer_norm", "steps", "width")
+SAME += ("batch_size", "replay_ratio", "window_steps", "eval_every")
+"""Settings by which a run is one of its plan's."""
+
 NUMBER = re.compile(r"[-+]?\d[\d.]*(?:e[-+]\d+)?")
 PICTURE = re.compile(r"!\[[^]]*\]\(([^)]+)\)")
+PAGES = ("README.md", "docs/results.md")
 
 
-@pytest.fixture(scope="module")
-def runs() -> Runs:
-    return diagnostics.load(MINIATURE)
+@cache
+def runs_of(home: Path) -> Runs:
+    return diagnostics.load(home)
 
 
-@pytest.fixture(scope="module")
-def table(runs: Runs) -> pd.DataFrame:
-    return judge(runs, paper_claims())
+@cache
+def judged(group: str, *homes: Path) -> pd.DataFrame:
+    return judge(diagnostics.load(list(homes)), claims_judged_together()[group])
 
 
-@pytest.mark.parametrize("plan", sorted(MINIATURE.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_run_of_a_plan_is_there_and_has_ended(runs: Runs, plan: Path) -> None:
-    wanted = yaml.safe_load(plan.read_text())
-    facts = runs.runs[runs.runs["variant"].isin(wanted["variants"])]
-    facts = facts[facts["task"].isin(wanted["tasks"])]
-    assert facts.groupby("variant")["seed"].apply(sorted).to_dict() == {
-        name: [0, 1, 2] for name in wanted["variants"]
-    }
+@pytest.mark.parametrize("study", PLANS)
+def test_every_run_of_the_plans_is_there_and_has_ended(study: str) -> None:
+    jobs = [
+        job.config.flat()
+        for name in PLANS[study]
+        for job in planfile.read(RESULTS / study / f"{name}.yaml").jobs({})
+    ]
+    planned = Counter(tuple(job[name] for name in SAME) for job in jobs)
+    facts = runs_of(RESULTS / study / "runs").runs
     assert set(facts["status"]) <= {"finished", "diverged"}
-    assert set(facts["scale"]) == {wanted["scale"]}
-    for name in ("width", "batch_size", "replay_ratio", "window_steps", "eval_every"):
-        if name in wanted["settings"]:
-            assert set(facts[name]) == {wanted["settings"][name]}, name
+    assert Counter(facts[list(SAME)].itertuples(index=False, name=None)) == planned
 
 
-def test_every_table_can_be_read(runs: Runs) -> None:
+@pytest.mark.parametrize("home", [*STUDIES, FIRST], ids=lambda home: str(home.relative_to(RESULTS)))
+def test_it_says_where_it_comes_from(home: Path) -> None:
+    for run in runs_of(home).files:
+        assert run.manifest["versions"]["torch"] and run.manifest["hardware"]["cpu"]
+        assert len(run.manifest["git_commit"]) == 40 and "train" in run.manifest["command"]
+
+
+def test_the_first_edition_is_read_without_what_it_measured_otherwise() -> None:
+    runs = runs_of(FIRST)
     assert len(runs.tables) >= 4
     for name in runs.tables:
         assert len(runs.table(name))
@@ -61,50 +82,82 @@ def test_every_table_can_be_read(runs: Runs) -> None:
     assert runs.dormancy["gradient"].isna().all() and runs.dormancy["activation"].notna().all()
 
 
-def test_it_is_small_and_says_where_it_comes_from(runs: Runs) -> None:
-    files = [path for path in MINIATURE.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 15e6
-    for run in runs.files:
-        assert run.manifest["versions"]["torch"] and run.manifest["hardware"]["cpu"]
-        assert len(run.manifest["git_commit"]) == 40 and "train" in run.manifest["command"]
+@pytest.mark.parametrize("home", STUDIES, ids=lambda home: home.parent.name)
+def test_every_table_can_be_read(home: Path) -> None:
+    runs = diagnostics.load(home)
+    for name in runs.tables:
+        assert len(runs.table(name))
+    assert len(runs.evals) and len(runs.events) and runs.problems.empty
 
 
-def test_resets_expansions_and_windows_happen_several_times(runs: Runs) -> None:
-    grown = runs.select(variant=["expanded-sac", "fog"])
-    counts = grown.events.groupby(["run", "event"]).size().unstack()
-    assert (counts["reset"] >= 3).all() and (counts["expansion"] >= 3).all()
-    assert (grown.critic_loss.groupby("run")["env_step"].nunique() >= 10).all()
+def cell(rows: pd.DataFrame) -> str:
+    """A claim in one table: the verdict, and how many contrasts speak for it."""
+    rows = rows[rows["counts"].astype(bool)]
+    missing = int((rows["verdict"] == "no data").sum())
+    if missing == len(rows):
+        return ""
+    words = list(rows["verdict"])
+    tally = {
+        "for": words.count("reproduced"),
+        "against": words.count("not reproduced"),
+        "open": words.count("inconclusive"),
+        "missing": missing,
+    }
+    return f"{verdict(rows)}: " + ", ".join(f"{n} {kind}" for kind, n in tally.items() if n)
 
 
-def test_the_results_page_has_the_verdicts_of_the_runs(table: pd.DataFrame) -> None:
-    page = (ROOT / "docs" / "results.md").read_text()
-    readme = (ROOT / "README.md").read_text()
+def paper_row(claim: Claim) -> str:
+    """What the pages say of a claim of the paper: a cell for each set of runs."""
+    primed = judged("the motivating example, primed", RESULTS / "motivating" / "runs")
+    columns = [
+        (judged("the paper", FIRST), claim.name),
+        (primed, f"{claim.name} (primed, no LayerNorm)"),
+        (primed, f"{claim.name} (primed)"),
+        (judged("the paper", RESULTS / "ablations" / "runs"), claim.name),
+    ]
+    cells = [cell(table[table["claim"] == name]) for table, name in columns]
+    return f"| {claim.name} | " + " | ".join(cells) + " |"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_have_the_verdicts_of_the_runs(page: str) -> None:
+    text = re.sub(r" +\|", " |", (ROOT / page).read_text())
     for claim in paper_claims():
-        word = verdict(table[table["claim"] == claim.name])
-        assert f"## {claim.name[0].upper()}{claim.name[1:]}: {word}\n" in page, claim.name
-        assert re.search(rf"\| {re.escape(claim.name)}[^|]*\| {word} \|", readme, re.I), claim.name
+        assert re.sub(r" +\|", " |", paper_row(claim)) in text
 
 
-def test_the_table_of_claims_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["claims", "--runs", str(MINIATURE), "--markdown"]) == 0
-    kept, now = (ROOT / "results" / "claims.md").read_text(), capsys.readouterr().out
+def test_the_page_has_the_verdicts_on_our_own_claims() -> None:
+    page = (ROOT / "docs" / "results.md").read_text()
+    table = judged("priming", STUDIES[0])
+    for name in dict.fromkeys(table["claim"]):
+        assert f"| {name} | {verdict(table[table['claim'] == name])} |" in page
+
+
+@pytest.mark.parametrize(
+    ("page", "homes"), [("claims.md", STUDIES), ("claims_first_edition.md", [FIRST])]
+)
+def test_the_tables_of_claims_are_those_of_the_command(
+    page: str, homes: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["claims", "--runs", *map(str, homes), "--markdown"]) == 0
+    kept, now = (RESULTS / page).read_text(), capsys.readouterr().out
     assert NUMBER.sub("#", kept) == NUMBER.sub("#", now)
     # Another processor may round clusters of features otherwise.
     numbers = [np.array([float(word) for word in NUMBER.findall(text)]) for text in (kept, now)]
     np.testing.assert_allclose(*numbers, rtol=0.02, atol=0.01)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_pictures_of_runs_were_drawn_from_committed_runs(page: str) -> None:
     home = (ROOT / page).parent
     pictures = [home / path for path in PICTURE.findall((ROOT / page).read_text())]
-    drawn = [path for path in pictures if "miniature" in path.parts]
-    assert len(drawn) >= 4
+    drawn = [path for path in pictures if {"results", "miniature"} & set(path.parts)]
+    assert len(drawn) >= 3
     for path in drawn:
         provenance = json.loads(path.with_suffix(".json").read_text())
         used = provenance["parameters"]["runs"]
         assert len(used) >= 3
         for run in used:
             assert not Path(run).is_absolute()
-            assert (ROOT / run).is_relative_to(MINIATURE)
+            assert (ROOT / run).is_relative_to(RESULTS)
             assert (ROOT / run / "config.yaml").is_file(), (path, run)

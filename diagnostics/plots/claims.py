@@ -29,6 +29,12 @@ _REACH = 4.0
 _ROW = 0.215
 """Inches per line of the figure."""
 
+_LETTER = 0.062
+"""Inches per letter of a contrast's name, and about as much for one of a heading."""
+
+_PANEL = 6.4
+"""Inches at least between the names and the figure's right edge."""
+
 
 def claims_forest(table: pd.DataFrame) -> Plot:
     """One line per contrast, one mark per task: the estimate over its interval's half-width.
@@ -52,7 +58,8 @@ def claims_forest(table: pd.DataFrame) -> Plot:
     contrasts = len(rows[["claim", "what", "sides"]].drop_duplicates())
     with styled():
         height = 1.9 + _ROW * (contrasts + 1.15 * heads)
-        figure = Figure(figsize=(9.6, height), layout="constrained")
+        width = max(9.6, _PANEL + _LETTER * max(map(len, rows["sides"]), default=0))
+        figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots()
         # In these units one band shows for all contrasts where an interval includes no difference.
         axes.axvspan(-1, 1, color="#F1F1F1", lw=0, zorder=0)
@@ -60,7 +67,11 @@ def claims_forest(table: pd.DataFrame) -> Plot:
         labels, y = [], 0.0
         told = ""
         for (claim, what), part in rows.groupby(["claim", "what"], sort=False):
-            _heading(axes, y, "" if claim == told else str(claim), str(what))
+            new = "" if claim == told else str(claim)
+            if new and (1.2 * len(new) + len(str(what))) * _LETTER > _PANEL:
+                _heading(axes, y, new, "")
+                y, new = y + 1.0, ""
+            _heading(axes, y, new, str(what))
             told = str(claim)
             y += 1.0
             for sides, cells in part.groupby("sides", sort=False):
@@ -76,7 +87,7 @@ def claims_forest(table: pd.DataFrame) -> Plot:
         axes.set_xlabel(
             "against the paper  <   estimate / half-width of its 95 % interval   >  as in the paper"
         )
-        crown(figure, "The paper's claims, contrast by contrast", _handles(markers), columns=5)
+        crown(figure, "The claims, contrast by contrast", _handles(markers), columns=5)
         small_print(
             figure,
             "Unit: half the width of a contrast's own 95 % interval (Student, Welch; ratios as "

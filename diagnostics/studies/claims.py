@@ -46,9 +46,18 @@ class Contrast:
     not_on: tuple[str, ...] = ()
 
     def sides(self) -> str:
-        """The variants by their names in the paper."""
-        other = "" if self.smaller is None else f" against {_shown(self.smaller)}"
-        return _shown(self.larger) + other
+        """The variants by their names in the paper; a condition that both share is said once."""
+        names = [self.larger] if self.smaller is None else [self.larger, self.smaller]
+        conditions = [_condition(name) for name in names]
+        shown = [paper_name(variant_of(name)) for name in names]
+        if conditions[0] == conditions[-1]:
+            shared = f" ({conditions[0]})" if conditions[0] else ""
+            return " against ".join(shown) + shared
+        each = [
+            f"{name}, {told}" if told else name
+            for name, told in zip(shown, conditions, strict=True)
+        ]
+        return " against ".join(each)
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,11 @@ def variant_of(name: str) -> str:
     return name.partition("@")[0].removesuffix(PLAIN)
 
 
-def _shown(name: str) -> str:
+def _condition(name: str) -> str:
+    """What a contrast says of a side's variant: its dose, and whether LayerNorm was off."""
     marked, _, dose = name.partition("@")
-    shown = paper_name(variant_of(name)) + (" without LayerNorm" if marked.endswith(PLAIN) else "")
-    return shown + (f" primed {int(dose):,}" if dose else "")
+    told = ["no LayerNorm"] if marked.endswith(PLAIN) else []
+    return ", ".join([*told, f"primed {int(dose):,}"] if dose else told)
 
 
 def each(

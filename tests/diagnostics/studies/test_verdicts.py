@@ -324,7 +324,7 @@ def test_primed_runs_are_variants_of_their_own(tmp_path: Path) -> None:
             evals.to_csv(home / "evals.csv", index=False)
             assert variant in variants_of(PRIMING.claims)
     table = judge(diagnostics.load(tmp_path), PRIMING.claims)
-    row = table[table["sides"] == f"plain SAC against plain SAC primed {HIGHEST:,}"].iloc[0]
+    row = table[table["sides"] == f"plain SAC against plain SAC, primed {HIGHEST:,}"].iloc[0]
     assert (row["estimate"], row["seeds"], row["verdict"]) == (50.0, 2, "reproduced")
 
 
@@ -343,8 +343,8 @@ def test_primed_motivating_runs_are_judged_with_layer_norm_and_without(tmp_path:
     returns = table[table["claim"].str.startswith("returns") & (table["seeds"] > 0)]
     dose = f"primed {HIGHEST:,}"
     assert dict(zip(returns["sides"], returns["estimate"], strict=True)) == {
-        f"SAC with reset {dose} against SAC {dose}": -4.0,
-        f"SAC with reset without LayerNorm {dose} against SAC without LayerNorm {dose}": 28.0,
+        f"SAC with reset against SAC ({dose})": -4.0,
+        f"SAC with reset against SAC (no LayerNorm, {dose})": 28.0,
     }
     # None of them is a run of the paper's own claims, nor of the priming study.
     assert not (judge(runs, paper_claims())["seeds"] > 0).any()
