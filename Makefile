@@ -99,25 +99,20 @@ lock: ## make uv.lock anew from pyproject.toml and constraints.txt (needs uv)
 	cd build/lock && uv lock
 	mv build/lock/uv.lock uv.lock
 
-reproduce: $(VENV)/.installed ## see primacy bias, its harm and two cures, from four runs of your own
+reproduce: $(VENV)/.installed ## see primacy bias, its harm, and what two cures do, from four runs of your own
 	$(BIN)/python -m fog reproduce
 
 # The runs themselves are made by the commands of results/README.md, which take hours.
 STUDIES = results/priming/runs results/motivating/runs results/ablations/runs
-MINIATURE = results/miniature
 DRAWN = figures/results
 miniature: $(VENV)/.installed ## figures and claims of docs/results.md, from the committed runs
 	$(BIN)/fog figures --runs results/priming/runs --out $(DRAWN)/priming --only priming calibration
 	$(BIN)/fog figures --runs results/motivating/runs/plain --out $(DRAWN)/primed --only motivating_example
 	$(BIN)/fog figures --runs results/motivating/runs/norm --out $(DRAWN)/primed_layer_norm --only motivating_example
 	$(BIN)/fog figures --runs results/ablations/runs --out $(DRAWN)/ablations --only replay_ablation expansion_ablation
-	$(BIN)/fog figures --runs $(MINIATURE)/HalfCheetah-v4 --out figures/miniature/HalfCheetah-v4 \
-		--only motivating_example per_vs_decay network_expansion
-	$(BIN)/fog figures --runs $(MINIATURE)/cartpole-swingup --out figures/miniature/cartpole-swingup \
-		--only motivating_example per_vs_decay sample_counts
 	$(BIN)/fog claims --runs $(STUDIES) --figures $(DRAWN) --markdown > results/claims.md.new
 	mv results/claims.md.new results/claims.md
-	$(BIN)/fog claims --runs $(MINIATURE) --figures figures/miniature --markdown > results/claims.md.new
+	$(BIN)/fog claims --runs results/miniature --markdown > results/claims.md.new
 	mv results/claims.md.new results/claims_first_edition.md
 
 humanoid: $(VENV)/.installed ## add HumanoidBench, which is not on the package index

@@ -82,7 +82,7 @@ def test_figures_and_warnings_can_be_read_on_a_phone(tmp_path: Path) -> None:
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     page = tmp_path / "page.html"
     css = (DOCS / "_static" / "site.css").as_uri()
-    figure = next((ROOT / "figures" / "miniature").rglob("*.png")).as_uri()
+    figure = next((ROOT / "figures" / "results").rglob("*.png")).as_uri()
     page.write_text(PAGE.format(css=css, figure=figure, path="/a/long/path" * 100))
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
