@@ -116,8 +116,11 @@ def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
 
 
 def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
-    blocks = []
+    blocks, untold = [], []
     for claim, rows in parts:
+        if not (rows["seeds"] > 0).any():
+            untold.append(claim.name)
+            continue
         lines = [f"{claim.name}: {verdict(rows).upper()} ({_tally(rows)}{_holm(rows)})"]
         lines += wrap(claim.statement, 98)
         cells = _cells(rows)
@@ -132,6 +135,8 @@ def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
             )
             lines.append(f"    {task}  {sides}  {shown}  {seeds} seeds  {word}".rstrip())
         blocks.append("\n".join(lines))
+    if untold:
+        blocks.append("\n".join(wrap(f"No runs for: {'; '.join(untold)}.", 98)))
     return "\n\n".join([*blocks, _NOTES])
 
 

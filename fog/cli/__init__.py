@@ -42,7 +42,7 @@ def _usage() -> str:
     lines = "\n".join(f"  {name:<10} {summary}" for name, summary in rows)
     return (
         "usage: fog COMMAND [options]\n\n"
-        "Train FoG, its ablations, the SAC family and the paper's opponents, and look inside them.\n\n"
+        "Train FoG, its ablations, the SAC family and the paper's opponents; look inside them.\n\n"
         f"commands:\n{lines}\n\n"
         "`fog COMMAND --help` explains a command. First steps:\n"
         "  fog doctor\n"

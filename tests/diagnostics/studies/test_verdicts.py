@@ -249,6 +249,8 @@ def test_the_command_in_its_three_forms(capsys: pytest.CaptureFixture[str]) -> N
     text = capsys.readouterr().out
     assert "older transitions are drawn more: INCONCLUSIVE (2 of 5 rows for, 0 against)" in text
     assert max(map(len, text.splitlines())) <= 110
+    told = " ".join(text.split())
+    assert "NO DATA" not in text and "clearer clusters" in told.partition("No runs for: ")[2]
     assert main(["claims", "--runs", str(FIXTURE), "--markdown"]) == 0
     assert "### clearer clusters: **no data** (0 of 2 rows for" in capsys.readouterr().out
     assert main(["claims", "--runs", str(FIXTURE), "--json"]) == 0
