@@ -70,11 +70,12 @@ def returns_by_condition(
             for family, (colour, marker) in zip(families, _LOOKS, strict=False)
         ]
         crown(figure, title, handles)
-        counts = table.groupby(["task", "family", "condition"]).size()
+        counts = list(table.groupby(["task", "family", "condition"]).size())
+        bars = "Bars: mean and 95 % Student interval" if max(counts) > 1 else "Large marks: mean"
         small_print(
             figure,
-            "Return in the last fifth of training. Small marks: one run each. Bars: mean and 95 % "
-            f"Student interval over {seeds_text(list(counts))}.",
+            f"Return in the last fifth of training. Small marks: one run each. {bars} over "
+            f"{seeds_text(counts)}.",
         )
     return figure, means
 
