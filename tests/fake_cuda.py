@@ -190,7 +190,8 @@ def fake_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGPU]:
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     with monkeypatch.context() as patch:
         # Not torch.cuda.is_available: torch's own fake mode must know that there is no GPU.
-        patch.setattr("fog.training.trainer.device_of", lambda config: CUDA)
+        for module in ("trainer", "checks"):
+            patch.setattr(f"fog.training.{module}.device_of", lambda config: CUDA)
         patch.setattr(torch, "Generator", _CPUGenerator)
         patch.setattr(torch, "inference_mode", _no_gradients)
         patch.setattr(torch.autograd, "grad", _gradients)
