@@ -17,7 +17,7 @@ from tests.fog.sweep.running import jobs_of, start, workers
 from tests.training import assert_same_run
 
 KILLS = 20
-LONG = {"steps": 4000, "checkpoint_every": 90, "capacity": 1000}
+LONG = {"steps": 10_000, "checkpoint_every": 90, "capacity": 1000}
 
 
 def strike(sweep: subprocess.Popen[str], chance: random.Random) -> str:
