@@ -79,7 +79,7 @@ def _cures(config: Mapping[str, Any], length: float) -> list[_Cure]:
     depth = int(config.get("initial_depth") or 0) + len(GROW_AT)
     primed = int(config.get("priming_updates") or 0)
     updates = " ".join(str(primed + round(share * steps * ratio)) for share in GROW_AT)
-    blocks = config.get("backbone") != "ne"
+    grew = grows(config) or config.get("backbone") == "ne"  # which grows by weights
     return [
         _Cure(
             "reset", "reset the networks early and once more", f"--reset-steps {resets}",
@@ -89,15 +89,9 @@ def _cures(config: Mapping[str, Any], length: float) -> list[_Cure]:
             "decay", "draw old transitions less often (ER decay)",
             f"--sampler decay --epsilon {epsilon:.2g}", config.get("sampler") == "decay",
         ),
-        *(
-            [
-                _Cure(
-                    "growth", "let the critics grow",
-                    f"--expansion-updates {updates} --maximal-depth {depth}", grows(config),
-                )
-            ]
-            if blocks  # NE grows in another way
-            else []
+        _Cure(
+            "growth", "let the critics grow",
+            f"--expansion-updates {updates} --maximal-depth {depth}", grew,
         ),
         _Cure(
             "layer_norm", "put LayerNorm into the critics", "--critic-layer-norm",
