@@ -186,6 +186,8 @@ def _cells(rows: pd.DataFrame) -> list[list[str]]:
         line = [str(row.task) or "-", str(row.sides), str(row.what)]
         line.append(_estimate(row))
         word = str(row.verdict) if row.counts else f"({row.verdict})"
+        if row.holm != row.verdict:
+            word += f"; by Holm {row.holm}"
         seeds = str(row.seeds) if row.seeds == row.ended else f"{row.seeds} of {row.ended}"
         cells.append([*line, seeds, word])
     return cells

@@ -50,7 +50,7 @@ def test_an_exported_run_reads_like_the_run(runs: Path, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(before.evals.drop(columns="run"), after.evals.drop(columns="run"))
 
 
-def test_rounding_is_as_fine_as_promised_and_touches_vectors_and_train_only(
+def test_rounding_is_as_fine_as_promised_and_leaves_evaluations_alone(
     runs: Path, tmp_path: Path
 ) -> None:
     export(runs, tmp_path / "exact")
@@ -60,19 +60,21 @@ def test_rounding_is_as_fine_as_promised_and_touches_vectors_and_train_only(
         was = np.concatenate(list(exact.dormancy[column]))
         now = np.concatenate(list(rounded.dormancy[column]))
         assert not np.array_equal(was, now)
-        np.testing.assert_allclose(now, was, rtol=2.0**-9)
-    pd.testing.assert_series_equal(exact.critic_loss["mean"], rounded.critic_loss["mean"])
+        np.testing.assert_allclose(now, was, rtol=2.0**-6)
+    assert not exact.critic_loss["mean"].equals(rounded.critic_loss["mean"])
+    was, now = (x.critic_loss.drop(columns="run") for x in (exact, rounded))
+    pd.testing.assert_frame_equal(was, now, rtol=2.0**-13)
     pd.testing.assert_frame_equal(
         exact.evals.drop(columns="run"), rounded.evals.drop(columns="run"), check_exact=True
     )
     was, now = exact.train.drop(columns="run"), rounded.train.drop(columns="run")
     assert not was.equals(now)
-    pd.testing.assert_frame_equal(was, now, rtol=1e-5)
+    pd.testing.assert_frame_equal(was, now, rtol=5e-4)
     sizes = [
         sum(f.stat().st_size for f in (tmp_path / name).rglob("dormancy/*"))
         for name in ("exact", "rounded")
     ]
-    assert sizes[1] < 0.7 * sizes[0]
+    assert sizes[1] < 0.6 * sizes[0]
 
 
 def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path) -> None:
