@@ -145,7 +145,7 @@ def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
 
 def _build(run: RunFiles, partial: Path, choice: Choice) -> list[str]:
     """Fill a new copy; returns what is damaged or missing in the run."""
-    export_folder.mark(partial, run, rounded=choice.rounded, without=sorted(choice.without))
+    export_folder.mark(partial, run, rounded=choice.rounded, without=choice.without)
     problems = []
     for name in export_folder.PLAIN:
         try:

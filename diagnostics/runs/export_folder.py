@@ -13,10 +13,9 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from diagnostics.errors import AnalysisError
 from diagnostics.runs import files
@@ -93,9 +92,20 @@ def digest(run: RunFiles) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def mark(folder: Path, run: RunFiles, **options: Any) -> None:
-    """Write the marker of an export of `run`."""
-    (folder / MARKER).write_text(json.dumps({"run": digest(run), **options}, indent=2) + "\n")
+def mark(folder: Path, run: RunFiles, *, rounded: bool, without: Collection[str]) -> None:
+    """Write the marker of an export of `run`, which says how the copy differs from the run.
+
+    If `run` is itself an export, what it differs by is true of its copy too.
+    """
+    earlier, _ = files.read_json(run.path / MARKER)
+    missing = earlier.get("without")
+    missing = map(str, missing) if isinstance(missing, list) else ()
+    marker = {
+        "run": digest(run),
+        "rounded": rounded or bool(earlier.get("rounded")),
+        "without": sorted({*without, *missing}),
+    }
+    (folder / MARKER).write_text(json.dumps(marker, indent=2) + "\n")
 
 
 def beside(copy: Path, what: str) -> Path:

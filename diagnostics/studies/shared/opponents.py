@@ -72,7 +72,7 @@ def task_curves(
     published = known.select(names, tasks)
     ours = own_curves(page)
     ours = ours[ours["task"].isin(tasks)]
-    table = pd.concat([bands(_series(published)), bands(ours)], ignore_index=True)
+    table = pd.concat([bands(published_curves(published)), bands(ours)], ignore_index=True)
     cells = paper.printed()
     cells = cells[cells["task"].isin(tasks)]
     order = {task: place for place, task in enumerate(tasks)}
@@ -91,7 +91,7 @@ def task_curves(
     )
 
 
-def _series(peers: Peers) -> pd.DataFrame:
+def published_curves(peers: Peers) -> pd.DataFrame:
     """Published runs as rows of `bands`, up to T."""
     curves = peers.curves
     kept = curves[curves["env_step"] <= curves["steps"]]
@@ -177,7 +177,7 @@ def efficiency(
     facts = facts[facts["group"] == group].set_index("name")
     names = list(methods or known.main())
     rows = pd.concat(
-        [_series(known.select(names, facts.index)), own_curves(page)], ignore_index=True
+        [published_curves(known.select(names, facts.index)), own_curves(page)], ignore_index=True
     )
     rows = rows[rows["task"].isin(facts.index)]
     rows["value"] = rows["value"] / rows["task"].map(facts["normaliser"]).astype(float)

@@ -77,6 +77,13 @@ def test_rounding_is_as_fine_as_promised_and_leaves_evaluations_alone(
     assert sizes[1] < 0.6 * sizes[0]
 
 
+def test_the_copy_of_a_copy_says_all_that_is_missing(runs: Path, tmp_path: Path) -> None:
+    export(runs, tmp_path / "small", rounded=True, without=["features"])
+    export(tmp_path / "small", tmp_path / "smaller", without=["dormancy"])
+    marker = json.loads((tmp_path / "smaller" / SEED / "export.json").read_text())
+    assert marker["rounded"] and marker["without"] == ["dormancy", "features"]
+
+
 def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path) -> None:
     export(runs, tmp_path / "kept")
     manifest = runs / "cartpole-swingup" / "fog" / "seed1" / "manifest.json"
