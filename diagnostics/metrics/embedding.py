@@ -16,6 +16,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE, trustworthiness
 from sklearn.metrics import silhouette_score
+from threadpoolctl import threadpool_limits
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,12 @@ def separation(features: ArrayLike, settings: Settings | None = None) -> float:
         ValueError: as `embed`.
     """
     settings = settings or Settings()
-    reduced, _ = _reduced(features, settings)
-    subset = _subset(reduced, settings)
-    return _silhouette(reduced[subset], _clusters(reduced, subset, settings)[subset])
+    # A thousand points are soon done. Threads that wait for each other made this eight times slower
+    # beside two running trainings.
+    with threadpool_limits(1):
+        reduced, _ = _reduced(features, settings)
+        subset = _subset(reduced, settings)
+        return _silhouette(reduced[subset], _clusters(reduced, subset, settings)[subset])
 
 
 def _reduced(features: ArrayLike, settings: Settings) -> tuple[NDArray[np.float64], float]:
