@@ -20,12 +20,16 @@ from diagnostics.studies.verdicts import Sample, samples_of
 from fog.cli.parser import Parser, pathname
 from fog.cli.table import render
 
-_HEADER = ("task", "variants", "measured", "effect", "now", "Welch", "bootstrap", "paired")
+_HEADER = (
+    *("task", "variants", "measured", "effect", "now"),
+    *("Welch", "bootstrap", "paired", "hours"),
+)
 _NOTES = (
     f"Seeds of each variant for {TARGET:.0%} power: the chance that the whole 95 % interval is on\n"
     "the effect's side. effect: the difference seen in these runs, and half of it (or --effect).\n"
     "Ratios are natural logarithms. now: seeds there are. bootstrap: seeds drawn from these\n"
-    "runs, not a normal distribution. paired: if all variants share their seeds. >: more than that."
+    "runs, not a normal distribution. paired: if all variants share their seeds. >: more than\n"
+    "that. hours: of training the missing seeds (Welch's) one by one, at the speed of these runs."
 )
 
 
@@ -110,9 +114,18 @@ def _rows(claim: Claim, sample: Sample, effect: float | None) -> list[dict[str, 
                 "seeds": min(map(len, sample.values)),
                 "spreads": [float(np.std(values, ddof=1)) for values in sample.values],
                 **needed._asdict(),
+                "hours": _hours(sample, needed.welch),
             }
         )
     return rows
+
+
+def _hours(sample: Sample, seeds: int | None) -> float | None:
+    """Hours of training until each variant has that many seeds; None if nobody knows."""
+    if seeds is None or not np.isfinite(sample.hours).all():
+        return None
+    each = zip(sample.values, sample.hours, strict=True)
+    return sum(max(0, seeds - len(values)) * hours for values, hours in each)
 
 
 def _text(rows: list[dict[str, Any]]) -> str:
@@ -130,7 +143,8 @@ def _text(rows: list[dict[str, Any]]) -> str:
                     str(row["seeds"]),
                     *(f">{MOST_SEEDS}" if at is None else str(at) for at in needed[:2]),
                     "-" if needed.paired is None else str(needed.paired),
+                    "-" if row["hours"] is None else f"{row['hours']:.2g}",
                 ]
             )
-        blocks.append(f"{claim}\n" + render(_HEADER, cells, right=frozenset({4, 5, 6, 7})))
+        blocks.append(f"{claim}\n" + render(_HEADER, cells, right=frozenset({4, 5, 6, 7, 8})))
     return "\n\n".join([*blocks, _NOTES])

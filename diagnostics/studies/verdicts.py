@@ -153,12 +153,14 @@ class Sample(NamedTuple):
     """The numbers behind a contrast on one task: one array for each of its variants.
 
     `paired` if entry i of all arrays comes from the same seed, and so from the same warm-up.
+    `hours` is how long a run of each variant trained, in the median; NaN if no run says so.
     """
 
     contrast: Contrast
     task: str
     values: tuple[NDArray[np.float64], ...]
     paired: bool
+    hours: tuple[float, ...]
 
 
 def samples_of(runs: Runs, claim: Claim, beside: Sequence[Claim] = ()) -> list[Sample]:
@@ -168,20 +170,23 @@ def samples_of(runs: Runs, claim: Claim, beside: Sequence[Claim] = ()) -> list[S
     agents without LayerNorm, is not taken for this claim's.
     """
     groups = _groups(runs, variants_of([claim, *beside]))
-    finished = runs.runs[runs.runs["status"] == "finished"].set_index("run")["seed"]
+    facts = runs.runs[runs.runs["status"] == "finished"].set_index("run")
+    # Not from the first to the last moment: a run may have waited in between.
+    took = facts["updates"] / facts["updates_per_second"] / 3600
     found = []
     for contrast in claim.contrasts:
         measured = contrast.measure(runs)
-        measured = measured[measured.index.isin(finished.index)].dropna()
+        measured = measured[measured.index.isin(facts.index)].dropna()
         names = [name for name in (contrast.larger, contrast.smaller) if name is not None]
         for task, variants in sorted(groups.items()):
             parts = [measured.reindex(variants.get(name, [])).dropna() for name in names]
-            parts = [part.set_axis(finished.reindex(part.index)).sort_index() for part in parts]
             if min(map(len, parts)) < 2:
                 continue
+            hours = tuple(float(took[part.index].median()) for part in parts)
+            parts = [part.set_axis(facts["seed"][part.index]).sort_index() for part in parts]
             paired = len(parts) == 2 and parts[0].index.equals(parts[1].index)
             arrays = tuple(part.to_numpy(float) for part in parts)
-            found.append(Sample(contrast, task, arrays, paired))
+            found.append(Sample(contrast, task, arrays, paired, hours))
     return found
 
 

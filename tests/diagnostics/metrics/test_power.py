@@ -13,7 +13,7 @@ from diagnostics.commands.power import _named, command
 from diagnostics.metrics.power import MOST_SEEDS, bootstrap_power, seeds_needed, welch_power
 from diagnostics.studies.claims import Claim
 from fog.cli import main
-from tests.diagnostics.recorded import copy
+from tests.diagnostics.recorded import TASK, copy
 
 
 def simulated(effect: float, spreads: tuple[float, ...], seeds: int, trials: int = 4000) -> float:
@@ -89,6 +89,14 @@ def spread(tmp_path_factory):
     return home, returns
 
 
+def _hours(home, variant):
+    """All seeds of a variant are copies of one run."""
+    train = pd.read_csv(home / variant / "0" / TASK / variant / "seed0" / "train.csv")
+    updates = np.diff(train["updates"], prepend=0)
+    usable = (train["updates_per_second"] > 0) & (updates > 0)
+    return (updates / train["updates_per_second"])[usable].sum() / 3600
+
+
 def test_the_command_reads_the_samples_of_runs(spread, capsys):
     home, returns = spread
     arguments = ["--runs", str(home), "--claim", "returns of the mot", "--json"]
@@ -102,6 +110,8 @@ def test_the_command_reads_the_samples_of_runs(spread, capsys):
         wanted = seeds_needed(share * 30.0, (one, other), paired=True)
         assert (row["welch"], row["bootstrap"], row["paired"]) == wanted
         assert row["paired"] <= row["welch"]
+        missing = max(0, row["welch"] - 3)
+        assert row["hours"] == pytest.approx(missing * sum(_hours(home, name) for name in returns))
 
 
 def test_the_start_of_a_name_chooses_all_claims_that_begin_so():
