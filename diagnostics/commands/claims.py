@@ -25,8 +25,8 @@ _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict"
 _NOTES = (
     "If the paper is right, every estimate is above 1 (x) or 0. reproduced: the whole interval\n"
     "is; not reproduced: the whole interval is below; inconclusive: neither. A claim needs all\n"
-    "its rows; those in brackets do not count. by Holm: all contrasts of a study judged together.\n"
-    "docs/analysis.md explains the rules."
+    "its rows; those in brackets do not count. by Holm: all contrasts of a study judged together;\n"
+    "*: then inconclusive. docs/analysis.md explains the rules."
 )
 
 
@@ -123,7 +123,7 @@ def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
             continue
         lines = [f"{claim.name}: {verdict(rows).upper()} ({_tally(rows)}{_holm(rows)})"]
         lines += wrap(claim.statement, 98)
-        cells = _cells(rows)
+        cells = _cells(rows, "*")
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         told = ""
         for cell in cells:
@@ -146,7 +146,7 @@ def _markdown(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
         told = f"{_tally(rows)}{_holm(rows)}"
         block = f"### {claim.name}: **{verdict(rows)}** ({told})\n\n{claim.statement}\n"
         if len(rows):
-            lines = [_HEADER, ("---",) * len(_HEADER), *_cells(rows)]
+            lines = [_HEADER, ("---",) * len(_HEADER), *_cells(rows, "; by Holm inconclusive")]
             block += "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
         blocks.append(block)
     return "\n".join(blocks).rstrip()
@@ -180,14 +180,15 @@ def _holm(rows: pd.DataFrame) -> str:
     return "" if word == verdict(rows) else f"; by Holm {word}"
 
 
-def _cells(rows: pd.DataFrame) -> list[list[str]]:
+def _cells(rows: pd.DataFrame, mark: str) -> list[list[str]]:
+    """A line of text for each contrast; `mark` says that it is inconclusive by Holm."""
     cells = []
     for row in rows.itertuples():
         line = [str(row.task) or "-", str(row.sides), str(row.what)]
         line.append(_estimate(row))
         word = str(row.verdict) if row.counts else f"({row.verdict})"
         if row.holm != row.verdict:
-            word += f"; by Holm {row.holm}"
+            word += mark
         seeds = str(row.seeds) if row.seeds == row.ended else f"{row.seeds} of {row.ended}"
         cells.append([*line, seeds, word])
     return cells

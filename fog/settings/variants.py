@@ -49,6 +49,7 @@ _PATIENTS: dict[str, tuple[str, dict[str, Any]]] = {
 _CURES: dict[str, tuple[str, bool, dict[str, Any]]] = {
     "": ("", False, {}),
     "-reset": (", resets", True, {}),
+    "-early-reset": (", one early reset", True, {"reset_steps": (100_000,)}),
     "-decay": (", ER decay", False, {"sampler": "decay"}),
     "-reset-decay": (", resets and ER decay", True, {"sampler": "decay"}),
     "-grow": (", growing critics", False, _GROWING),
