@@ -57,8 +57,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "reproduce",
         "Show primacy bias: train SAC unprimed, primed with 100,000 updates on its first 200\n"
-        "transitions, and primed with resets or LayerNorm critics; then draw, diagnose and tell\n"
-        "what was seen. Run the same command again to resume.",
+        "transitions, and primed with an early reset or LayerNorm critics; then draw, diagnose\n"
+        "and tell what was seen. Run the same command again to resume.",
     )
     parser.add_argument("--task", default="HalfCheetah-v4", help="task [HalfCheetah-v4]")
     parser.add_argument("--seeds", type=integer, default=1, metavar="N", help="seeds [1]")

@@ -166,8 +166,10 @@ def _known(frame: pd.DataFrame) -> Iterable[tuple[int, bool, str]]:
 
 def _cure(run: dict[str, Any]) -> str:
     """What the run does against primacy bias, apart from LayerNorm."""
+    resets = len(run.get("reset_steps") or ())
     does = {
-        "reset": bool(run.get("reset_steps")),
+        "one_reset": resets == 1,
+        "reset": resets > 1,
         "decay": run.get("sampler") == "decay",
         "growth": grows(run),
     }

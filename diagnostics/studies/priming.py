@@ -26,10 +26,10 @@ HELD_OUT = ("HalfCheetah-v4",)
 DEMONSTRATION: dict[str, tuple[str, str, dict[str, object]]] = {
     "Unprimed SAC": ("unprimed", "plain-sac", {"priming_updates": 0}),
     "Primed": ("primed", "plain-sac", {"priming_updates": HIGHEST}),
-    "Primed, with resets": (
+    "Primed, reset once": (
         "primed",
-        "plain-sac-reset",
-        {"priming_updates": HIGHEST, "reset_steps": (3_000, 10_000)},
+        "plain-sac-early-reset",
+        {"priming_updates": HIGHEST, "reset_steps": (2_000,)},
     ),
     "Primed, with LayerNorm critics": ("primed", "norm-sac", {"priming_updates": HIGHEST}),
 }
@@ -95,10 +95,10 @@ STUDY = Study(
 
 _FAMILIES = {"plain-sac": "SAC without LayerNorm", "norm-sac": "SAC with LayerNorm critics"}
 _CURES = {
-    "-reset": "resets",
-    "-early-reset": "one early\nreset",
-    "-decay": "ER decay",
-    "-reset-decay": "resets and\nER decay",
+    "-reset": "later\nresets",
+    "-early-reset": "early\nreset",
+    "-decay": "ER\ndecay",
+    "-reset-decay": "resets,\nER decay",
     "-grow": "growth",
 }
 

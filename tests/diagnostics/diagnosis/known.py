@@ -18,13 +18,13 @@ def table(seeds: int = 8, tasks: tuple[str, ...] = ("easy", "other")) -> pd.Data
     for task in tasks:
         for dose, cure, norm in (
             (0, "none", False), (0, "none", True), (3_000, "none", False), (10_000, "none", False),
-            (100_000, "none", False), (100_000, "reset", False), (100_000, "none", True),
+            (100_000, "none", False), (100_000, "one_reset", False), (100_000, "none", True),
             (100_000, "decay", False),
         ):  # fmt: skip
-            sick = dose >= 10_000 and cure != "reset" and not norm
+            sick = dose >= 10_000 and cure != "one_reset" and not norm
             for seed in range(seeds):
                 group = (
-                    "unprimed" if dose == 0 else "reset" if cure == "reset" else "protected" if norm
+                    "unprimed" if dose == 0 else "reset" if "reset" in cure else "protected" if norm
                     else "low dose" if dose < 10_000 else "primed" if cure == "none" else "treated"
                 )  # fmt: skip
                 facts = (

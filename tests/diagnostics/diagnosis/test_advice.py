@@ -35,9 +35,9 @@ def flags(config: dict[str, object], cure: str, **settings: float) -> str:
 def test_it_names_what_the_agent_lacks_and_what_helped_first() -> None:
     found = advise(facts(), {**CONFIG, "sampler": "decay"}, calibration())
     assert [one.command.split(" --out ")[1] for one in found] == [
-        "runs/reset", "runs/growth", "runs/lower_ratio"
+        "runs/one_reset", "runs/growth", "runs/lower_ratio"
     ]  # fmt: skip
-    assert "--reset-steps 3000 10000" in found[0].command
+    assert "--reset-steps 2000 " in found[0].command
     assert found[0].evidence == (
         "it helped primed SAC on easy (late return 100 with it, 5 without, 100 unprimed)"
     )
@@ -47,16 +47,16 @@ def test_it_names_what_the_agent_lacks_and_what_helped_first() -> None:
 
 def test_what_did_not_help_comes_last_and_says_so() -> None:
     known = calibration()
-    resets = (known.values["cure"] == "reset") & ~known.values["layer_norm"]
+    resets = (known.values["cure"] == "one_reset") & ~known.values["layer_norm"]
     known.values.loc[resets, "late_return"] = 4.0
     found = advise(facts(), CONFIG, known)
-    assert found[-1].command.endswith("runs/reset")
+    assert found[-1].command.endswith("runs/one_reset")
     assert found[-1].evidence.startswith("it did not help primed SAC")
 
 
 def test_a_reset_that_never_happens_is_no_cure_in_use() -> None:
     late = {**CONFIG, "reset_steps": [15_000, 50_000]}
-    assert flags(late, "reset", steps=400) == "--reset-steps 60 200"
+    assert flags(late, "one_reset", steps=400) == "--reset-steps 40"
     assert not [one for one in advise(facts(), late, calibration()) if "resets" in one.command]
 
 

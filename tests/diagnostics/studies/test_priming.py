@@ -48,7 +48,9 @@ def test_means_and_intervals_stand_where_the_runs_are(tmp_path: Path) -> None:
         assert tuple(found) == pytest.approx(student.mean(values))
     (axis,) = figure.axes
     # Doses and cures that nobody trained have no place.
-    assert [text.get_text() for text in axis.get_xticklabels()] == ["0", "100k", "resets", "resets"]
+    assert [text.get_text() for text in axis.get_xticklabels()] == ["0", "100k"] + 2 * [
+        "later\nresets"
+    ]
     marks = [line for line in axis.lines if len(line.get_xdata()) == 12]
     assert sorted(marks[0].get_ydata()) == sorted(
         value for (name, _), values in RETURNS.items() if name != "norm-sac" for value in values
