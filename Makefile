@@ -103,17 +103,15 @@ reproduce: $(VENV)/.installed ## see primacy bias, its harm, and what two cures 
 	$(BIN)/python -m fog reproduce
 
 # The runs themselves are made by the commands of results/README.md, which take hours.
-STUDIES = results/priming/runs results/motivating/runs results/ablations/runs
 DRAWN = figures/results
 miniature: $(VENV)/.installed ## figures and claims of docs/results.md, from the committed runs
 	$(BIN)/fog figures --runs results/priming/runs --out $(DRAWN)/priming --only priming calibration
+	$(BIN)/fog figures --runs results/motivating/runs/unprimed --out $(DRAWN)/unprimed --only motivating_example
 	$(BIN)/fog figures --runs results/motivating/runs/plain --out $(DRAWN)/primed --only motivating_example
 	$(BIN)/fog figures --runs results/motivating/runs/norm --out $(DRAWN)/primed_layer_norm --only motivating_example
 	$(BIN)/fog figures --runs results/ablations/runs --out $(DRAWN)/ablations --only replay_ablation expansion_ablation
-	$(BIN)/fog claims --runs $(STUDIES) --figures $(DRAWN) --markdown > results/claims.md.new
+	$(BIN)/fog claims --runs results --figures $(DRAWN) --markdown > results/claims.md.new
 	mv results/claims.md.new results/claims.md
-	$(BIN)/fog claims --runs results/miniature --markdown > results/claims.md.new
-	mv results/claims.md.new results/claims_first_edition.md
 
 humanoid: $(VENV)/.installed ## add HumanoidBench, which is not on the package index
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,humanoid]'

@@ -14,7 +14,9 @@ from typing import Any
 import pandas as pd
 
 from diagnostics.commands.loading import add_peers, loaded, problem_lines, published
+from diagnostics.commands.power import hours_text
 from diagnostics.errors import AnalysisError
+from diagnostics.metrics.power import MOST_SEEDS
 from diagnostics.studies.claims import Claim
 from diagnostics.studies.peer_claims import peer_claims, peer_evidence
 from diagnostics.studies.study import claims_judged_together
@@ -26,7 +28,9 @@ _NOTES = (
     "If the paper is right, every estimate is above 1 (x) or 0. reproduced: the whole interval\n"
     "is; not reproduced: the whole interval is below; inconclusive: neither. A claim needs all\n"
     "its rows; those in brackets do not count. by Holm: all contrasts of a study judged together;\n"
-    "*: then inconclusive. docs/analysis.md explains the rules."
+    "*: then inconclusive. 42 seeds, 2 h: so many of each variant decide it with 80 % power if\n"
+    "the estimate is right, and the missing ones take so long to train; `fog power` says more.\n"
+    "docs/analysis.md explains the rules."
 )
 
 
@@ -125,15 +129,19 @@ def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
         lines += wrap(claim.statement, 98)
         cells = _cells(rows, "*")
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        tasks = {str(task) for task in rows["task"] if task}
+        # Said once if there is one only: the lines are long enough.
+        shared = f"{tasks.pop()}: " if len(tasks) == 1 else ""
         told = ""
         for cell in cells:
             if cell[2] != told:
                 told = cell[2]
-                lines.append(f"  {told}")
+                lines.append(f"  {shared}{told}")
             task, sides, _, shown, seeds, word = (
                 text.ljust(width) for text, width in zip(cell, widths, strict=True)
             )
-            lines.append(f"    {task}  {sides}  {shown}  {seeds} seeds  {word}".rstrip())
+            place = "" if shared else f"{task}  "
+            lines.append(f"    {place}{sides}  {shown}  {seeds} seeds  {word}".rstrip())
         blocks.append("\n".join(lines))
     if untold:
         blocks.append("\n".join(wrap(f"No runs for: {'; '.join(untold)}.", 98)))
@@ -186,12 +194,27 @@ def _cells(rows: pd.DataFrame, mark: str) -> list[list[str]]:
     for row in rows.itertuples():
         line = [str(row.task) or "-", str(row.sides), str(row.what)]
         line.append(_estimate(row))
-        word = str(row.verdict) if row.counts else f"({row.verdict})"
+        word = f"{row.verdict}{_deciding(row)}" if row.counts else f"({row.verdict})"
         if row.holm != row.verdict:
             word += mark
         seeds = str(row.seeds) if row.seeds == row.ended else f"{row.seeds} of {row.ended}"
         cells.append([*line, seeds, word])
     return cells
+
+
+def _deciding(row: Any) -> str:
+    """Behind the verdict of a contrast that is open: what would decide it."""
+    complete = row.seeds == row.ended and not math.isnan(row.low)
+    # Published runs have no such columns: nobody can train more of them.
+    if row.verdict != "inconclusive" or not complete or not hasattr(row, "needed"):
+        return ""
+    if math.isnan(row.needed):
+        return f": >{MOST_SEEDS} seeds"
+    return f": {row.needed:.0f} seeds{'' if math.isnan(row.hours) else f', {_time(row.hours)}'}"
+
+
+def _time(hours: float) -> str:
+    return f"{hours_text(hours)} h" if hours >= 1 else f"{60 * hours:.0f} min"
 
 
 def _estimate(row: Any) -> str:

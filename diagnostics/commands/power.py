@@ -16,7 +16,7 @@ from diagnostics.errors import AnalysisError, unknown
 from diagnostics.metrics.power import MOST_SEEDS, TARGET, Needed, seeds_needed
 from diagnostics.studies.claims import Claim
 from diagnostics.studies.study import claims_judged_together
-from diagnostics.studies.verdicts import Sample, samples_of
+from diagnostics.studies.verdicts import Sample, missing_hours, samples_of
 from fog.cli.parser import Parser, pathname
 from fog.cli.table import render
 
@@ -114,18 +114,15 @@ def _rows(claim: Claim, sample: Sample, effect: float | None) -> list[dict[str, 
                 "seeds": min(map(len, sample.values)),
                 "spreads": [float(np.std(values, ddof=1)) for values in sample.values],
                 **needed._asdict(),
-                "hours": _hours(sample, needed.welch),
+                "hours": missing_hours(needed.welch, sample.values, sample.hours),
             }
         )
     return rows
 
 
-def _hours(sample: Sample, seeds: int | None) -> float | None:
-    """Hours of training until each variant has that many seeds; None if nobody knows."""
-    if seeds is None or not np.isfinite(sample.hours).all():
-        return None
-    each = zip(sample.values, sample.hours, strict=True)
-    return sum(max(0, seeds - len(values)) * hours for values, hours in each)
+def hours_text(hours: float) -> str:
+    """Two digits are more than a first pilot knows."""
+    return f"{hours:.2g}" if hours < 10 else f"{hours:,.0f}"
 
 
 def _text(rows: list[dict[str, Any]]) -> str:
@@ -143,7 +140,7 @@ def _text(rows: list[dict[str, Any]]) -> str:
                     str(row["seeds"]),
                     *(f">{MOST_SEEDS}" if at is None else str(at) for at in needed[:2]),
                     "-" if needed.paired is None else str(needed.paired),
-                    "-" if row["hours"] is None else f"{row['hours']:.2g}",
+                    "-" if row["hours"] is None else hours_text(row["hours"]),
                 ]
             )
         blocks.append(f"{claim}\n" + render(_HEADER, cells, right=frozenset({4, 5, 6, 7, 8})))

@@ -10,7 +10,7 @@ given too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,8 +105,6 @@ def seeds_needed(
     """
     if min(map(len, samples)) < 2 or not np.isfinite(effect) or effect == 0:
         return Needed(None, None, None)
-    spreads = tuple(float(sample.std(ddof=1)) for sample in samples)
-    welch = _smallest(lambda seeds: welch_power(effect, spreads, seeds), target)
 
     def drawn(seeds: int) -> float:
         return bootstrap_power(effect, samples, seeds, np.random.default_rng(seed))
@@ -115,7 +113,21 @@ def seeds_needed(
     if paired and len(samples) == 2 and len(samples[0]) == len(samples[1]):
         spread = (float((samples[0] - samples[1]).std(ddof=1)),)
         both = _smallest(lambda seeds: welch_power(effect, spread, seeds), target)
-    return Needed(welch, _smallest(drawn, target), both)
+    return Needed(welch_seeds(effect, samples, target), _smallest(drawn, target), both)
+
+
+def welch_seeds(effect: float, samples: Sequence[Floats], target: float = TARGET) -> int | None:
+    """Seeds of each variant that reach the target power by Welch's test; None beyond `MOST_SEEDS`.
+
+    Args:
+        effect: the true difference, in the units of the samples.
+        samples: numbers of the given runs, one array per variant, for their spread.
+        target: the power to reach.
+    """
+    if min(map(len, samples)) < 2 or not np.isfinite(effect) or effect == 0:
+        return None
+    spreads = tuple(float(sample.std(ddof=1)) for sample in samples)
+    return _smallest(lambda seeds: welch_power(effect, spreads, seeds), target)
 
 
 def _smallest(power: Callable[[int], float], target: float) -> int | None:

@@ -24,6 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from diagnostics.errors import AnalysisError
+from diagnostics.metrics.power import welch_seeds
 from diagnostics.metrics.student import CONFIDENCE, Interval, compared
 from diagnostics.runs.labels import another_cuer
 from diagnostics.runs.load import Runs
@@ -55,9 +56,11 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
         Columns `claim`, `what`, `sides`, `task`, `estimate`, `low`, `high`, `ratio`, `counts`,
         `seeds` (runs with a number, of the variant with fewer), `ended` (those and the runs without
         one, of the variant that lost more), `p` (two-sided), `verdict`, and `holm`: the verdict if
-        all contrasts of `claims` that count are judged together (Holm 1979). A contrast without
-        numbers on a task has the verdict `no data`; one without runs on any task has one such row,
-        with no task.
+        all contrasts of `claims` that count are judged together (Holm 1979). `needed` are the seeds
+        of each variant that decide the contrast with 80 % power if the estimate is right (NaN if
+        more than a thousand), `hours` the training of those that are missing, one by one. A
+        contrast without numbers on a task has the verdict `no data`; one without runs on any task
+        has one such row, with no task.
 
     Raises:
         AnalysisError: runs of one task differ in size, runs of one variant differ in anything else,
@@ -65,6 +68,7 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
     """
     groups = _groups(runs, variants_of(claims))
     finished = set(runs.runs["run"][runs.runs["status"] == "finished"]) - _unknown(runs)
+    took = _hours(runs.runs)
     known: dict[Measure, pd.Series] = {}
     rows = []
     for claim in claims:
@@ -72,7 +76,7 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
             if contrast.measure not in known:
                 values = contrast.measure(runs)
                 known[contrast.measure] = values[values.index.isin(finished)].dropna()
-            for found in _by_task(contrast, known[contrast.measure], groups):
+            for found in _by_task(contrast, known[contrast.measure], groups, took):
                 shown = np.exp(found.numbers) if contrast.ratio else found.numbers
                 rows.append(
                     {
@@ -89,9 +93,11 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
                         "ended": found.ended,
                         "p": found.p,
                         "verdict": found.verdict,
+                        "needed": found.needed,
+                        "hours": found.hours,
                     }
                 )
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows).astype({"needed": float, "hours": float})
     return table.assign(holm=together(table))
 
 
@@ -121,6 +127,8 @@ class _Found(NamedTuple):
     p: float
     seeds: int
     ended: int
+    needed: int | None = None
+    hours: float | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -133,7 +141,9 @@ Groups = dict[str, dict[str, list[str]]]
 """Ended runs by task and variant."""
 
 
-def _by_task(contrast: Contrast, values: pd.Series, groups: Groups) -> list[_Found]:
+def _by_task(
+    contrast: Contrast, values: pd.Series, groups: Groups, took: pd.Series
+) -> list[_Found]:
     """The contrast on each task that has runs of one of its variants."""
     names = [name for name in (contrast.larger, contrast.smaller) if name is not None]
     found = []
@@ -141,12 +151,37 @@ def _by_task(contrast: Contrast, values: pd.Series, groups: Groups) -> list[_Fou
         ended = [variants.get(name, []) for name in names]
         if task in contrast.not_on or not any(ended):
             continue
-        samples = [values.reindex(group).dropna().to_numpy(float) for group in ended]
+        parts = [values.reindex(group).dropna() for group in ended]
+        samples = [part.to_numpy(float) for part in parts]
         seeds = min(map(len, samples))
         lost = max(len(group) - len(sample) for group, sample in zip(ended, samples, strict=True))
         numbers, p = compared(*samples) if seeds else (NOTHING, float("nan"))
-        found.append(_Found(task, numbers, p, seeds, seeds + lost))
+        needed = welch_seeds(numbers.estimate, samples) if seeds else None
+        hours = missing_hours(needed, samples, [took[part.index].median() for part in parts])
+        found.append(_Found(task, numbers, p, seeds, seeds + lost, needed, hours))
     return found or [_Found("", NOTHING, float("nan"), 0, 0)]
+
+
+def _hours(facts: pd.DataFrame) -> pd.Series:
+    """How long each run trained. Not from its first to its last moment: it may have waited."""
+    facts = facts.set_index("run")
+    return facts["updates"] / facts["updates_per_second"] / 3600
+
+
+def missing_hours(
+    seeds: int | None, samples: Sequence[NDArray[np.float64]], each: Sequence[float]
+) -> float | None:
+    """Hours of training until each variant has that many seeds; None if nobody knows.
+
+    Args:
+        seeds: of each variant; None for more than anybody would train.
+        samples: the numbers that there are, one array for each variant.
+        each: hours of one run of each variant.
+    """
+    if seeds is None or not np.isfinite(each).all():
+        return None
+    pairs = zip(samples, each, strict=True)
+    return float(sum(max(0, seeds - len(sample)) * hours for sample, hours in pairs))
 
 
 class Sample(NamedTuple):
@@ -171,8 +206,7 @@ def samples_of(runs: Runs, claim: Claim, beside: Sequence[Claim] = ()) -> list[S
     """
     groups = _groups(runs, variants_of([claim, *beside]))
     facts = runs.runs[runs.runs["status"] == "finished"].set_index("run")
-    # Not from the first to the last moment: a run may have waited in between.
-    took = facts["updates"] / facts["updates_per_second"] / 3600
+    took = _hours(runs.runs)
     found = []
     for contrast in claim.contrasts:
         measured = contrast.measure(runs)

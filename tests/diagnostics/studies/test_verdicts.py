@@ -259,6 +259,40 @@ def test_the_command_in_its_three_forms(capsys: pytest.CaptureFixture[str]) -> N
     assert document[0]["evidence"][2]["estimate"] is None
 
 
+def test_an_open_contrast_says_what_would_decide_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    returns = {"sac": (100.0, 110.0, 120.0), "sac-reset": (112.0, 114.0, 131.0)}
+    each = []
+    for variant, values in returns.items():
+        for seed, value in enumerate(values):
+            run = copy(tmp_path, variant, seed, probes=False)
+            evals = pd.read_csv(run / "evals.csv")
+            evals.assign(**{"return": value}).to_csv(run / "evals.csv", index=False)
+        train = pd.read_csv(run / "train.csv")
+        updates = np.diff(train["updates"], prepend=0)
+        usable = (train["updates_per_second"] > 0) & (updates > 0)
+        each.append((updates / train["updates_per_second"])[usable].sum() / 3600)
+    # From the textbook, with Welch's degrees of freedom for as many seeds of both.
+    variances = np.array([np.var(values, ddof=1) for values in returns.values()])
+
+    def power(seeds: int) -> float:
+        degrees = (seeds - 1) * variances.sum() ** 2 / (variances**2).sum()
+        error = np.sqrt(variances.sum() / seeds)
+        return float(stats.nct.sf(stats.t.ppf(0.975, degrees), degrees, 9.0 / error))
+
+    wanted = next(seeds for seeds in range(2, 100) if power(seeds) >= 0.8)
+    hours = (wanted - 3) * sum(each)
+
+    claim, sides = "returns of the motivating example", "SAC with reset against SAC"
+    row = row_of(judge(diagnostics.load(tmp_path), paper_claims()), claim, sides)
+    assert (row["estimate"], row["verdict"]) == (pytest.approx(9.0), "inconclusive")
+    assert row["needed"] == wanted > 3
+    assert row["hours"] == pytest.approx(hours)
+    assert main(["claims", "--runs", str(tmp_path)]) == 0
+    assert f"3 seeds  inconclusive: {wanted} seeds, {60 * hours:.0f} min" in capsys.readouterr().out
+
+
 def test_the_figure_holds_every_contrast_that_counts_and_has_an_interval(tmp_path: Path) -> None:
     table = judge(diagnostics.load(FIXTURE), paper_claims())
     assert main(["claims", "--runs", str(FIXTURE), "--figures", str(tmp_path)]) == 0
