@@ -24,6 +24,13 @@ def command(argv: Sequence[str]) -> int:
         "--without", nargs="+", default=[], metavar="TABLE", help="probe tables to leave out"
     )
     parser.add_argument(
+        "--last",
+        nargs="+",
+        default=[],
+        metavar="TABLE",
+        help="probe tables of which the last measurement is enough",
+    )
+    parser.add_argument(
         "--rounded",
         action="store_true",
         help="a third of the size: measured numbers keep four digits, neurons' scores and\n"
@@ -43,6 +50,7 @@ def command(argv: Sequence[str]) -> int:
             options.runs,
             options.out,
             without=options.without,
+            last=options.last,
             rounded=options.rounded,
             keep_host=options.keep_host,
         )

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow
+import pyarrow.compute
 import pyarrow.parquet
 from pyarrow import types
 
@@ -42,6 +43,7 @@ class Choice:
 
     Attributes:
         without: probe tables to leave out.
+        last: probe tables of which only the last measurement is kept.
         rounded: round vectors of measured numbers (neurons' scores, features) to `VECTOR_BITS`,
             single numbers of the probe tables to `NUMBER_BITS` and train.csv to `DIGITS`: the
             whole becomes a third as large. Evaluations are never rounded.
@@ -49,6 +51,7 @@ class Choice:
     """
 
     without: Collection[str] = ()
+    last: Collection[str] = ()
     rounded: bool = False
     keep_host: bool = False
 
@@ -78,6 +81,7 @@ def export(
     out: Path,
     *,
     without: Collection[str] = (),
+    last: Collection[str] = (),
     rounded: bool = False,
     keep_host: bool = False,
 ) -> Exported:
@@ -89,7 +93,7 @@ def export(
     earlier export, neither inside nor above `source`. The options are those of `Choice`.
 
     Raises:
-        AnalysisError: there is nothing to export, a table to leave out does not exist anywhere,
+        AnalysisError: there is nothing to export, a table that is named does not exist anywhere,
             or `out` holds something else. In that case nothing has been written.
     """
     if not source.is_dir():
@@ -99,13 +103,13 @@ def export(
     if not found:
         raise AnalysisError(f"{source} holds no runs: nothing to export")
     tables = {folder.name for run in found for folder in _tables(run.path)}
-    for name in without:
+    for name in (*without, *last):
         if name not in tables:
             raise unknown("probe table", name, sorted(tables))
     home = out.resolve()
     for run in found:
         export_folder.check_copy(home / run.path.relative_to(source), run)
-    choice = Choice(without, rounded, keep_host)
+    choice = Choice(without, last, rounded, keep_host)
     done = Exported()
     with export_folder.alone(home):
         for run in found:
@@ -145,7 +149,9 @@ def _export_run(path: Path, copy: Path, choice: Choice, done: Exported) -> None:
 
 def _build(run: RunFiles, partial: Path, choice: Choice) -> list[str]:
     """Fill a new copy; returns what is damaged or missing in the run."""
-    export_folder.mark(partial, run, rounded=choice.rounded, without=choice.without)
+    export_folder.mark(
+        partial, run, rounded=choice.rounded, without=choice.without, last=choice.last
+    )
     problems = []
     for name in export_folder.PLAIN:
         try:
@@ -167,8 +173,7 @@ def _build(run: RunFiles, partial: Path, choice: Choice) -> list[str]:
         train.to_csv(partial / "train.csv", index=False, float_format=f"%.{DIGITS}g")
     for folder in _tables(run.path):
         if folder.name not in choice.without:
-            into = partial / "probes" / folder.name
-            problems += _join(run, folder.name, into, choice.rounded)
+            problems += _join(run, folder.name, partial / "probes" / folder.name, choice)
     return problems
 
 
@@ -195,11 +200,14 @@ def _tables(run: Path) -> list[Path]:
     return sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
 
 
-def _join(run: RunFiles, name: str, folder: Path, rounded: bool) -> list[str]:
+def _join(run: RunFiles, name: str, folder: Path, choice: Choice) -> list[str]:
     table, problems = run.table(name)
     if table is None or len(table) == 0:
         return problems
-    if rounded:
+    if name in choice.last:
+        steps = table["env_step"]
+        table = table.filter(pyarrow.compute.equal(steps, pyarrow.compute.max(steps)))
+    if choice.rounded:
         for index, field in enumerate(table.schema):
             table = table.set_column(index, field, _rounded(table[field.name]))
     folder.mkdir(parents=True)

@@ -92,18 +92,29 @@ def digest(run: RunFiles) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def mark(folder: Path, run: RunFiles, *, rounded: bool, without: Collection[str]) -> None:
+def mark(
+    folder: Path,
+    run: RunFiles,
+    *,
+    rounded: bool,
+    without: Collection[str],
+    last: Collection[str],
+) -> None:
     """Write the marker of an export of `run`, which says how the copy differs from the run.
 
     If `run` is itself an export, what it differs by is true of its copy too.
     """
     earlier, _ = files.read_json(run.path / MARKER)
-    missing = earlier.get("without")
-    missing = map(str, missing) if isinstance(missing, list) else ()
+
+    def also(name: str, chosen: Collection[str]) -> list[str]:
+        told = earlier.get(name)
+        return sorted({*chosen, *(map(str, told) if isinstance(told, list) else ())})
+
     marker = {
         "run": digest(run),
         "rounded": rounded or bool(earlier.get("rounded")),
-        "without": sorted({*without, *missing}),
+        "without": also("without", without),
+        "last": also("last", last),
     }
     (folder / MARKER).write_text(json.dumps(marker, indent=2) + "\n")
 

@@ -78,10 +78,25 @@ def test_rounding_is_as_fine_as_promised_and_leaves_evaluations_alone(
 
 
 def test_the_copy_of_a_copy_says_all_that_is_missing(runs: Path, tmp_path: Path) -> None:
-    export(runs, tmp_path / "small", rounded=True, without=["features"])
-    export(tmp_path / "small", tmp_path / "smaller", without=["dormancy"])
+    export(runs, tmp_path / "small", rounded=True, without=["features"], last=["churn"])
+    export(tmp_path / "small", tmp_path / "smaller", without=["dormancy"], last=["sample_counts"])
     marker = json.loads((tmp_path / "smaller" / SEED / "export.json").read_text())
     assert marker["rounded"] and marker["without"] == ["dormancy", "features"]
+    assert marker["last"] == ["churn", "sample_counts"]
+
+
+def test_the_last_measurement_alone_is_kept_of_tables_that_are_named(
+    runs: Path, tmp_path: Path
+) -> None:
+    done = export(runs, tmp_path / "kept", last=["sample_counts"])
+    before, after = diagnostics.load(runs).select(seed=0), diagnostics.load(tmp_path / "kept")
+    was, now = (x.sample_counts.drop(columns="run") for x in (before, after))
+    last = was["env_step"] == was["env_step"].max()
+    assert 0 < last.sum() < len(was)
+    pd.testing.assert_frame_equal(was[last].reset_index(drop=True), now)
+    was, now = (x.critic_loss.drop(columns="run") for x in (before, after))
+    pd.testing.assert_frame_equal(was, now)
+    assert not done.damaged and after.problems.empty
 
 
 def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path) -> None:
@@ -104,6 +119,7 @@ def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path
         ),
         (["--out", "runs"], "is inside"),
         (["--without", "dormant"], "did you mean 'dormancy'"),
+        (["--last", "dormant"], "did you mean 'dormancy'"),
     ],
 )
 def test_mistakes_are_named(
