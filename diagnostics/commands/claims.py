@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import pandas as pd
 
@@ -20,18 +20,29 @@ from diagnostics.metrics.power import MOST_SEEDS
 from diagnostics.studies.claims import Claim
 from diagnostics.studies.peer_claims import peer_claims, peer_evidence
 from diagnostics.studies.study import claims_judged_together
-from diagnostics.studies.verdicts import judge, left_out, verdict
+from diagnostics.studies.verdicts import Verdict, judge, left_out, verdict
 from fog.cli.parser import Parser, pathname
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
 _NOTES = (
     "If the paper is right, every estimate is above 1 (x) or 0. reproduced: the whole interval\n"
     "is; not reproduced: the whole interval is below; inconclusive: neither. A claim needs all\n"
-    "its rows; those in brackets do not count. by Holm: all contrasts of a study judged together;\n"
-    "*: then inconclusive. 42 seeds, 2 h: so many of each variant decide it with 80 % power if\n"
-    "the estimate is right, and the missing ones take so long to train; `fog power` says more.\n"
-    "docs/analysis.md explains the rules."
+    "its rows; those in brackets do not count. mixed: some rows for, all others against. by Holm:\n"
+    "all contrasts of a study judged together; *: then inconclusive. 42 seeds, 2 h: so many of\n"
+    "each variant decide it with 80 % power if the estimate is right, and the missing ones take\n"
+    "so long to train; `fog power` says more. docs/analysis.md explains the rules."
 )
+
+
+class _Judged(NamedTuple):
+    """Claims whose contrasts are judged together, with the rows of all of them."""
+
+    name: str
+    claims: Sequence[Claim]
+    rows: pd.DataFrame
+
+    def parts(self) -> list[tuple[Claim, pd.DataFrame]]:
+        return [(claim, self.rows[self.rows["claim"] == claim.name]) for claim in self.claims]
 
 
 def command(argv: Sequence[str]) -> int:
@@ -42,21 +53,21 @@ def command(argv: Sequence[str]) -> int:
     options.runs = options.runs or [Path("runs")]
     with loaded(options.runs) as runs:
         # Judge each group separately, so that contrasts of one do not make the other's harder.
-        groups = [(claims, judge(runs, claims)) for claims in claims_judged_together().values()]
+        groups = [
+            _Judged(name, claims, judge(runs, claims))
+            for name, claims in claims_judged_together().items()
+        ]
     if options.peers is not None:
-        groups.append((peer_claims(), peer_evidence(published(options.peers))))
-    kept = [(claims, rows) for claims, rows in groups if (rows["seeds"] > 0).any()]
+        groups.append(_published(options.peers))
+    kept = [group for group in groups if (group.rows["seeds"] > 0).any()]
     if not kept:
         raise AnalysisError(
             f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims need"
             ": train the variants of a plan in plans/ or results/ with `--probes all`"
         )
-    found = pd.concat([rows for _, rows in kept], ignore_index=True)
-    parts = [
-        (claim, rows[rows["claim"] == claim.name]) for claims, rows in kept for claim in claims
-    ]
+    found = pd.concat([group.rows for group in kept], ignore_index=True)
     show = _json if options.json else _markdown if options.markdown else _text
-    sys.stdout.write(show(parts) + "\n")
+    sys.stdout.write(show(kept) + "\n")
     if aside := left_out(runs):
         sys.stderr.write(
             f"left out: {len(aside)} runs of CUER with cuer_quota step, not the default reading; "
@@ -70,13 +81,16 @@ def command(argv: Sequence[str]) -> int:
 
 def _of_peers(options: argparse.Namespace) -> int:
     """The claims that need published runs alone."""
-    found = peer_evidence(published(options.peers))
+    group = _published(options.peers)
     show = _json if options.json else _markdown if options.markdown else _text
-    parts = [(claim, found[found["claim"] == claim.name]) for claim in peer_claims()]
-    sys.stdout.write(show(parts) + "\n")
+    sys.stdout.write(show([group]) + "\n")
     if options.figures is not None:
-        _draw(found, options.figures, [str(options.peers)])
+        _draw(group.rows, options.figures, [str(options.peers)])
     return 0
+
+
+def _published(folder: Path) -> _Judged:
+    return _Judged("published runs", peer_claims(), peer_evidence(published(folder)))
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
@@ -119,9 +133,9 @@ def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
         raise AnalysisError(f"cannot write to {out}: {error}") from None
 
 
-def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
+def _text(groups: Sequence[_Judged]) -> str:
     blocks, untold = [], []
-    for claim, rows in parts:
+    for claim, rows in _parts(groups):
         if not (rows["seeds"] > 0).any():
             untold.append(claim.name)
             continue
@@ -145,22 +159,24 @@ def _text(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
         blocks.append("\n".join(lines))
     if untold:
         blocks.append("\n".join(wrap(f"No runs for: {'; '.join(untold)}.", 98)))
+    blocks += ["\n".join(wrap(_summary(group), 98)) for group in groups]
     return "\n\n".join([*blocks, _NOTES])
 
 
-def _markdown(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
+def _markdown(groups: Sequence[_Judged]) -> str:
     blocks = []
-    for claim, rows in parts:
+    for claim, rows in _parts(groups):
         told = f"{_tally(rows)}{_holm(rows)}"
         block = f"### {claim.name}: **{verdict(rows)}** ({told})\n\n{claim.statement}\n"
         if len(rows):
             lines = [_HEADER, ("---",) * len(_HEADER), *_cells(rows, "; by Holm inconclusive")]
             block += "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
         blocks.append(block)
+    blocks += [f"{_summary(group)}\n" for group in groups]
     return "\n".join(blocks).rstrip()
 
 
-def _json(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
+def _json(groups: Sequence[_Judged]) -> str:
     document = [
         {
             "claim": claim.name,
@@ -170,9 +186,26 @@ def _json(parts: Sequence[tuple[Claim, pd.DataFrame]]) -> str:
             # Through JSON of pandas, which writes null for NaN.
             "evidence": json.loads(rows.drop(columns="claim").to_json(orient="records")),
         }
-        for claim, rows in parts
+        for claim, rows in _parts(groups)
     ]
     return json.dumps(document, indent=2)
+
+
+def _parts(groups: Sequence[_Judged]) -> list[tuple[Claim, pd.DataFrame]]:
+    return [part for group in groups for part in group.parts()]
+
+
+def _summary(group: _Judged) -> str:
+    """The verdicts of a group in one sentence: on how many claims, and what Holm makes of them."""
+    contrasts = int((group.rows["counts"].astype(bool) & group.rows["p"].notna()).sum())
+    together = f"By Holm, {contrasts} contrasts together: {_counted(group, 'holm')}."
+    return f"{group.name[0].upper()}{group.name[1:]}: {_counted(group, 'verdict')}. {together}"
+
+
+def _counted(group: _Judged, by: Literal["verdict", "holm"]) -> str:
+    """How many claims have each verdict, in the order of `Verdict`."""
+    words = [verdict(rows, by) for _, rows in group.parts()]
+    return ", ".join(f"{words.count(word)} {word}" for word in get_args(Verdict) if word in words)
 
 
 def _tally(rows: pd.DataFrame) -> str:

@@ -6,6 +6,8 @@ The rules were written down before any run of `results/miniature` had been looke
   lies below, and *inconclusive* otherwise.
 - A claim is *reproduced* if all its contrasts on all tasks are, *not reproduced* if none is and at
   least one went the other way, *inconclusive* otherwise, so also if runs for a part are missing.
+  Where every contrast is decided, some each way, the claim is called *mixed*: the first rules had
+  no word for that, and more seeds would not change it.
 - A run that diverged has no number, because it trained for a shorter time. A contrast with such a
   run, or with one that did not record what is needed, is at best inconclusive. So is one with a run
   whose config cannot be read: nobody knows what it measured.
@@ -31,7 +33,7 @@ from diagnostics.runs.load import Runs
 from diagnostics.studies.claims import PLAIN, Claim, Contrast, Measure, primed, variants_of
 from fog.records.statuses import SETTLED
 
-Verdict = Literal["reproduced", "not reproduced", "inconclusive", "no data"]
+Verdict = Literal["reproduced", "not reproduced", "mixed", "inconclusive", "no data"]
 
 NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
@@ -233,11 +235,13 @@ def judged(found: Interval) -> Verdict:
 
 def verdict(rows: pd.DataFrame, by: Literal["verdict", "holm"] = "verdict") -> Verdict:
     """The verdict on one claim, from its rows of `judge`: judged one by one, or together."""
-    words = list(rows[by][rows["counts"].astype(bool)])
-    if all(word == "no data" for word in words):
+    words = set(rows[by][rows["counts"].astype(bool)])
+    if words <= {"no data"}:
         return "no data"
-    if all(word == "reproduced" for word in words):
+    if words == {"reproduced"}:
         return "reproduced"
+    if words == {"reproduced", "not reproduced"}:
+        return "mixed"
     against = "not reproduced" in words and "reproduced" not in words
     return "not reproduced" if against else "inconclusive"
 

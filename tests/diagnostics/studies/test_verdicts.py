@@ -64,7 +64,8 @@ def test_a_contrast_is_judged_by_its_whole_interval(low: float, high: float, wor
     [
         ("reproduced, reproduced", "reproduced"),
         ("reproduced, inconclusive", "inconclusive"),
-        ("reproduced, not reproduced", "inconclusive"),
+        ("reproduced, not reproduced", "mixed"),
+        ("reproduced, not reproduced, inconclusive", "inconclusive"),
         ("reproduced, no data", "inconclusive"),
         ("inconclusive, not reproduced", "not reproduced"),
         ("inconclusive, inconclusive", "inconclusive"),
@@ -251,6 +252,11 @@ def test_the_command_in_its_three_forms(capsys: pytest.CaptureFixture[str]) -> N
     assert max(map(len, text.splitlines())) <= 110
     told = " ".join(text.split())
     assert "NO DATA" not in text and "clearer clusters" in told.partition("No runs for: ")[2]
+    table = judge(diagnostics.load(FIXTURE), paper_claims())
+    together = int((table["counts"] & table["p"].notna()).sum())
+    verdicts = [verdict(rows) for _, rows in table.groupby("claim")]
+    counted = f"{verdicts.count('inconclusive')} inconclusive, {verdicts.count('no data')} no data"
+    assert f"The paper: {counted}. By Holm, {together} contrasts together: " in told
     assert main(["claims", "--runs", str(FIXTURE), "--markdown"]) == 0
     assert "### clearer clusters: **no data** (0 of 2 rows for" in capsys.readouterr().out
     assert main(["claims", "--runs", str(FIXTURE), "--json"]) == 0
