@@ -102,7 +102,9 @@ lock: ## make uv.lock anew from pyproject.toml and constraints.txt (needs uv)
 reproduce: $(VENV)/.installed ## see primacy bias, its harm, and what two cures do, from four runs of your own
 	$(BIN)/python -m fog reproduce
 
-# The runs themselves are made by the commands of results/README.md, which take hours.
+# The runs themselves are made by the commands of results/README.md, which take hours. Published curves
+# are not ours to keep: the figure that has them beside our runs is drawn again only with
+# PEERS=folder (docs/peers.md), and without its table.
 DRAWN = figures/results
 miniature: $(VENV)/.installed ## figures and claims of docs/results.md, from the committed runs
 	$(BIN)/fog figures --runs results/priming/runs --out $(DRAWN)/priming --only priming calibration
@@ -110,6 +112,8 @@ miniature: $(VENV)/.installed ## figures and claims of docs/results.md, from the
 	$(BIN)/fog figures --runs results/motivating/runs/plain --out $(DRAWN)/primed --only motivating_example
 	$(BIN)/fog figures --runs results/motivating/runs/norm --out $(DRAWN)/primed_layer_norm --only motivating_example
 	$(BIN)/fog figures --runs results/ablations/runs --out $(DRAWN)/ablations --only replay_ablation expansion_ablation
+	$(BIN)/fog figures --runs results/paper_size/runs --out $(DRAWN)/paper_size --only universality $(if $(PEERS),--peers $(PEERS))
+	rm -f $(DRAWN)/paper_size/universality_sac_public.csv
 	$(BIN)/fog claims --runs results --figures $(DRAWN) --markdown > results/claims.md.new
 	mv results/claims.md.new results/claims.md
 
