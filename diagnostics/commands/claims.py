@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,11 @@ class _Judged(NamedTuple):
     claims: Sequence[Claim]
     rows: pd.DataFrame
 
+    @property
+    def slug(self) -> str:
+        """The name as part of a file's name."""
+        return re.sub(r"\W+", "_", self.name.removeprefix("the "))
+
     def parts(self) -> list[tuple[Claim, pd.DataFrame]]:
         return [(claim, self.rows[self.rows["claim"] == claim.name]) for claim in self.claims]
 
@@ -65,7 +71,6 @@ def command(argv: Sequence[str]) -> int:
             f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims need"
             ": train the variants of a plan in plans/ or results/ with `--probes all`"
         )
-    found = pd.concat([group.rows for group in kept], ignore_index=True)
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show(kept) + "\n")
     if aside := left_out(runs):
@@ -75,7 +80,7 @@ def command(argv: Sequence[str]) -> int:
         )
     sys.stderr.writelines(problem_lines(runs))
     if options.figures is not None:
-        _draw(found, options.figures, [str(run.path) for run in runs.files])
+        _draw(kept, options.figures, [str(run.path) for run in runs.files])
     return 0
 
 
@@ -85,7 +90,7 @@ def _of_peers(options: argparse.Namespace) -> int:
     show = _json if options.json else _markdown if options.markdown else _text
     sys.stdout.write(show([group]) + "\n")
     if options.figures is not None:
-        _draw(group.rows, options.figures, [str(options.peers)])
+        _draw([group], options.figures, [str(options.peers)])
     return 0
 
 
@@ -111,7 +116,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
         "--figures",
         type=pathname,
         metavar="DIR",
-        help="also draw all contrasts in one figure in DIR",
+        help="also draw all contrasts into DIR, a figure for each group that is judged together",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -119,16 +124,20 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse(argv)
 
 
-def _draw(found: pd.DataFrame, out: Path, runs: list[str]) -> None:
+def _draw(groups: Sequence[_Judged], out: Path, runs: list[str]) -> None:
+    """One figure for each group, if it has an interval to draw."""
     # Imported here: matplotlib takes a second, and a table need not wait for it.
     from diagnostics.plots.claims import claims_forest
     from diagnostics.plots.save import portable, save_figure
 
-    figure, table = claims_forest(found)
-    if table.empty:
+    drawn = [(group, *claims_forest(group.rows, group.name)) for group in groups]
+    drawn = [(group, figure, table) for group, figure, table in drawn if not table.empty]
+    if not drawn:
         raise AnalysisError("nothing to draw: an interval needs two seeds of a variant")
+    provenance = {"runs": [portable(run) for run in runs]}
     try:
-        save_figure(figure, "claims", out, table, {"runs": [portable(run) for run in runs]})
+        for group, figure, table in drawn:
+            save_figure(figure, f"claims_{group.slug}", out, table, provenance)
     except OSError as error:
         raise AnalysisError(f"cannot write to {out}: {error}") from None
 

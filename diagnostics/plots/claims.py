@@ -1,4 +1,4 @@
-"""All contrasts of the paper's claims in one figure: how far each is from zero, and which way."""
+"""All contrasts of some claims in one figure: how far each is from zero, and which way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PANEL = 6.4
 """Inches at least between the names and the figure's right edge."""
 
 
-def claims_forest(table: pd.DataFrame) -> Plot:
+def claims_forest(table: pd.DataFrame, name: str) -> Plot:
     """One line per contrast, one mark per task: the estimate over its interval's half-width.
 
     In these units every 95 % interval reaches one to either side, whatever was measured, so that
@@ -45,6 +45,7 @@ def claims_forest(table: pd.DataFrame) -> Plot:
     Args:
         table: `diagnostics.studies.verdicts.judge`; contrasts without data or with one
             seed are left out, as are those that do not count.
+        name: whose claims they are.
     """
     rows = table[table["counts"].astype(bool) & table["low"].notna()]
     ends = rows[["low", "high"]].astype(float)
@@ -81,13 +82,14 @@ def claims_forest(table: pd.DataFrame) -> Plot:
             y += 0.15
         axes.set_yticks([at for at, _ in labels], [text for _, text in labels], fontsize=8)
         axes.set_ylim(y - 0.4, -0.7)
-        axes.set_xlim(-_REACH, _REACH)
+        axes.set_xlim(-1.05 * _REACH, 1.05 * _REACH)  # arrows keep clear of the names
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel(
-            "against the paper  <   estimate / half-width of its 95 % interval   >  as in the paper"
+            "against the claim  <   estimate / half-width of its 95 % interval   >  as claimed"
         )
-        crown(figure, "The claims, contrast by contrast", _handles(markers), columns=5)
+        place = f" ({tasks[0]})" if len(tasks) == 1 else ""
+        crown(figure, f"Claims, contrast by contrast: {name}{place}", _handles(markers), columns=5)
         small_print(
             figure,
             "Unit: half the width of a contrast's own 95 % interval (Student, Welch; ratios as "

@@ -319,7 +319,7 @@ def test_claims_explain_their_unit_and_give_each_contrast_one_line():
         for k in range(12)
         for task in ("HalfCheetah-v4", "cartpole-swingup")
     ]  # fmt: skip
-    figure, drawn = claims.claims_forest(pd.DataFrame(rows))
+    figure, drawn = claims.claims_forest(pd.DataFrame(rows), "the paper")
     laid_out(figure)
     (axes,) = figure.axes
     assert len(drawn) == 24 and len(axes.get_yticks()) == 12

@@ -302,8 +302,8 @@ def test_an_open_contrast_says_what_would_decide_it(
 def test_the_figure_holds_every_contrast_that_counts_and_has_an_interval(tmp_path: Path) -> None:
     table = judge(diagnostics.load(FIXTURE), paper_claims())
     assert main(["claims", "--runs", str(FIXTURE), "--figures", str(tmp_path)]) == 0
-    assert (tmp_path / "claims.png").stat().st_size > 10_000
-    drawn = pd.read_csv(tmp_path / "claims.csv")
+    assert (tmp_path / "claims_paper.png").stat().st_size > 10_000
+    drawn = pd.read_csv(tmp_path / "claims_paper.csv")
     assert len(drawn) == (table["counts"] & table["low"].notna()).sum() > 5
     # Beyond one half-width of the interval on either side is where zero is left out.
     sign = np.sign(drawn["distance"]).where(drawn["distance"].abs() > 1, 0)
