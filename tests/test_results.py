@@ -106,7 +106,7 @@ def paper_row(claim: Claim) -> str:
         cell(unprimed),
         cell(unprimed, "holm"),
         cell(primed[primed["claim"] == f"{claim.name} (primed, no LayerNorm)"]),
-        cell(primed[primed["claim"] == f"{claim.name} (primed)"]),
+        cell(primed[primed["claim"] == f"{claim.name} (primed, LayerNorm)"]),
     ]
     return f"| {claim.name} | " + " | ".join(cells) + " |"
 

@@ -23,6 +23,7 @@ from diagnostics.studies.peer_claims import peer_claims, peer_evidence
 from diagnostics.studies.study import claims_judged_together
 from diagnostics.studies.verdicts import Verdict, judge, left_out, verdict
 from fog.cli.parser import Parser, pathname
+from fog.records.statuses import SETTLED
 
 _HEADER = ("task", "variants", "measured", "estimate [95 %]", "seeds", "verdict")
 _NOTES = (
@@ -67,8 +68,11 @@ def command(argv: Sequence[str]) -> int:
         groups.append(_published(options.peers))
     kept = [group for group in groups if (group.rows["seeds"] > 0).any()]
     if not kept:
+        where = ", ".join(map(str, options.runs))
+        if not runs.runs["status"].isin(SETTLED).any():
+            raise AnalysisError(f"none of the {len(runs)} runs in {where} has ended")
         raise AnalysisError(
-            f"no ended run in {', '.join(map(str, options.runs))} recorded what the claims need"
+            f"no ended run in {where} recorded what the claims need"
             ": train the variants of a plan in plans/ or results/ with `--probes all`"
         )
     show = _json if options.json else _markdown if options.markdown else _text
@@ -121,7 +125,10 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    return parser.parse(argv)
+    options = parser.parse(argv)
+    if options.figures is not None and options.figures.exists() and not options.figures.is_dir():
+        raise AnalysisError(f"--figures: {options.figures} is a file: give a folder")
+    return options
 
 
 def _draw(groups: Sequence[_Judged], out: Path, runs: list[str]) -> None:
@@ -151,6 +158,8 @@ def _text(groups: Sequence[_Judged]) -> str:
         lines = [f"{claim.name}: {verdict(rows).upper()} ({_tally(rows)}{_holm(rows)})"]
         lines += wrap(claim.statement, 98)
         cells = _cells(rows, "*")
+        for cell in cells:
+            cell[4] += " seed" if cell[4] == "1" else " seeds"
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         tasks = {str(task) for task in rows["task"] if task}
         # Said once if there is one only: the lines are long enough.
@@ -164,7 +173,7 @@ def _text(groups: Sequence[_Judged]) -> str:
                 text.ljust(width) for text, width in zip(cell, widths, strict=True)
             )
             place = "" if shared else f"{task}  "
-            lines.append(f"    {place}{sides}  {shown}  {seeds} seeds  {word}".rstrip())
+            lines.append(f"    {place}{sides}  {shown}  {seeds}  {word}".rstrip())
         blocks.append("\n".join(lines))
     if untold:
         blocks.append("\n".join(wrap(f"No runs for: {'; '.join(untold)}.", 98)))

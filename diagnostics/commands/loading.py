@@ -47,7 +47,12 @@ def loaded(
         if len(runs) == 0:
             where = ", ".join(map(str, folders))
             raise AnalysisError(f"no runs in {where}: train some with `fog train`")
-        yield runs if peers is None else _beside(runs, peers, grid, few)
+        try:
+            yield runs if peers is None else _beside(runs, peers, grid, few)
+        except AnalysisError:
+            # A run that is damaged may be why the command cannot go on.
+            sys.stderr.writelines(problem_lines(runs))
+            raise
 
 
 def published(folder: Path) -> Peers:

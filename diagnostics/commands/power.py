@@ -13,10 +13,10 @@ import numpy as np
 
 from diagnostics.commands.loading import loaded, problem_lines
 from diagnostics.errors import AnalysisError, unknown
-from diagnostics.metrics.power import MOST_SEEDS, TARGET, Needed, seeds_needed
+from diagnostics.metrics.power import MOST_SEEDS, TARGET, Needed, missing_hours, seeds_needed
 from diagnostics.studies.claims import Claim
 from diagnostics.studies.study import claims_judged_together
-from diagnostics.studies.verdicts import Sample, missing_hours, samples_of
+from diagnostics.studies.verdicts import Sample, samples_of
 from fog.cli.parser import Parser, pathname
 from fog.cli.table import render
 
@@ -36,6 +36,8 @@ _NOTES = (
 def command(argv: Sequence[str]) -> int:
     """Print how many seeds each contrast of a claim needs."""
     options = _options(argv)
+    if options.effect is not None:
+        _check_effect(options)
     groups = claims_judged_together().values()
     beside = {claim.name: group for group in groups for claim in group}
     claims = {claim.name: claim for group in groups for claim in group}
@@ -84,10 +86,21 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse(argv)
 
 
+def _check_effect(options: argparse.Namespace) -> None:
+    if not (np.isfinite(options.effect) and options.effect):
+        raise AnalysisError(f"--effect: a number other than 0, got {options.effect:g}")
+    if options.claim is None:
+        raise AnalysisError(
+            "--effect needs --claim: returns, points and logarithms of ratios have no common unit"
+        )
+
+
 def _named(text: str, claims: dict[str, Claim]) -> list[Claim]:
     """The claim of that name, or else all whose names begin like that."""
     if text in claims:
         return [claims[text]]
+    if not text.strip():
+        raise unknown("claim", text, list(claims))
     matches = [claim for name, claim in claims.items() if name.lower().startswith(text.lower())]
     if not matches:
         raise unknown("claim", text, list(claims))

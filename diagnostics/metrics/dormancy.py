@@ -49,8 +49,8 @@ def dormant_ratios(dormancy: pd.DataFrame, *, score: str, tau: float = 0.1) -> p
 def lasting_layers(dormancy: pd.DataFrame, kind: str = "expansion") -> pd.DataFrame:
     """Measurements around events of one kind, of the layers that exist before and after.
 
-    An expansion adds neurons that are active from the start, which lowers the ratio of a network
-    although no old neuron was revived. The remaining rows show what happened to the old ones.
+    An expansion adds neurons, which changes the ratio of a network although nothing happened to an
+    old neuron. The remaining rows show what happened to the old ones.
 
     Args:
         dormancy: `Runs.dormancy`.

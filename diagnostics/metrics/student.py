@@ -2,8 +2,8 @@
 
 A percentile bootstrap over three seeds never leaves their range: what it calls 95 % covers 74 %,
 and with ten seeds 90 %. Student's covers 95 % for normal returns, however many seeds there are, and
-93 % for moderately skewed ones; `tests/diagnostics/test_student.py` measures it. One seed has no
-interval, nor have seeds that are all equal: nothing is known about the width then.
+93 % for moderately skewed ones; `tests/diagnostics/metrics/test_student.py` measures it. One seed
+has no interval, nor have seeds that are all equal: nothing is known about the width then.
 
 `scipy.special` and not `scipy.stats`, which takes a second to import.
 """

@@ -106,6 +106,8 @@ def export(
     for name in (*without, *last):
         if name not in tables:
             raise unknown("probe table", name, sorted(tables))
+    if both := sorted(set(without) & set(last)):
+        raise AnalysisError(f"{both[0]} is to be left out and to be kept in part: choose one")
     home = out.resolve()
     for run in found:
         export_folder.check_copy(home / run.path.relative_to(source), run)

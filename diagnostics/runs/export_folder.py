@@ -72,7 +72,8 @@ def _foreign(folder: Path, run: RunFiles) -> str | None:
     marker, _ = files.read_json(folder / MARKER)
     if not marker:
         return f"it is not marked as an earlier export (no {MARKER}); choose a new folder"
-    if marker.get("run") != digest(run):
+    # A run that lost its settings cannot be compared; its earlier copy is kept in any case.
+    if run.config and marker.get("run") != digest(run):
         return "it is the export of a run with other settings; choose a new folder"
     for path in found:
         name = path.relative_to(folder).as_posix()

@@ -36,7 +36,7 @@ STUDY = Study(
     variants=motivating_example.STUDY.variants,
     claims=tuple(
         _under(claim, condition, mark)
-        for condition, mark in (("primed, no LayerNorm", PLAIN), ("primed", ""))
+        for condition, mark in (("primed, no LayerNorm", PLAIN), ("primed, LayerNorm", ""))
         for claim in motivating_example.STUDY.claims + per_vs_decay.STUDY.claims
     ),
     judged_with="the motivating example, primed",

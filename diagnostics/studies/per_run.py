@@ -117,7 +117,7 @@ def dormant(runs: Runs, score: str) -> pd.Series:
 def fall_at_expansions(runs: Runs, score: str) -> pd.Series:
     """Points by which the online critic's dormant share falls at an expansion, on the same batch.
 
-    New neurons are active from the start and count: this is what a curve of the ratio shows.
+    New neurons count, dormant or not: this is what a curve of the ratio shows.
     """
     changes = event_changes(_ratios(runs.dormancy, score))
     return 100 * (changes["before"] - changes["after"]).groupby(changes["run"]).mean()

@@ -77,7 +77,8 @@ _CLAIMS = (
         "Primed alike, SAC without LayerNorm returns more if it is reset once, a tenth into "
         "training.",
         late_returns(_primed("plain-sac-early-reset > plain-sac"))
-        + late_returns("plain-sac > plain-sac-early-reset", counts=False, not_on=HELD_OUT),
+        + late_returns(f"plain-sac-early-reset@{HIGHEST} > plain-sac", counts=False)
+        + late_returns("plain-sac-early-reset > plain-sac", counts=False, not_on=HELD_OUT),
     ),
 )
 

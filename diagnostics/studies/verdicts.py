@@ -1,6 +1,6 @@
 """What runs say about the paper's claims: estimates with intervals, and verdicts by fixed rules.
 
-The rules were written down before any run of `results/miniature` had been looked at:
+The rules were written down before any run had been looked at:
 
 - A contrast is *reproduced* if its 95 % interval over seeds lies above zero, *not reproduced* if it
   lies below, and *inconclusive* otherwise.
@@ -26,7 +26,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from diagnostics.errors import AnalysisError
-from diagnostics.metrics.power import welch_seeds
+from diagnostics.metrics.holm import holm
+from diagnostics.metrics.power import missing_hours, welch_seeds
 from diagnostics.metrics.student import CONFIDENCE, Interval, compared
 from diagnostics.runs.labels import another_cuer
 from diagnostics.runs.load import Runs
@@ -55,14 +56,15 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
     """Every contrast of every claim on every task that has runs of its variants.
 
     Returns:
-        Columns `claim`, `what`, `sides`, `task`, `estimate`, `low`, `high`, `ratio`, `counts`,
-        `seeds` (runs with a number, of the variant with fewer), `ended` (those and the runs without
-        one, of the variant that lost more), `p` (two-sided), `verdict`, and `holm`: the verdict if
-        all contrasts of `claims` that count are judged together (Holm 1979). `needed` are the seeds
-        of each variant that decide the contrast with 80 % power if the estimate is right (NaN if
-        more than a thousand), `hours` the training of those that are missing, one by one. A
-        contrast without numbers on a task has the verdict `no data`; one without runs on any task
-        has one such row, with no task.
+        Columns `claim`, `what`, `sides`, `task`, `means` (over seeds, of each variant; of a ratio
+        the geometric ones), `estimate`, `low`, `high`, `ratio`, `counts`, `seeds` (runs with a
+        number, of the variant with fewer), `ended` (those and the runs without one, of the variant
+        that lost more), `p` (two-sided), `verdict`, and `holm`: the verdict if all contrasts of
+        `claims` that count are judged together (Holm 1979). `needed` are the seeds of each variant
+        that decide the contrast with 80 % power if the estimate is right (NaN if more than a
+        thousand), `hours` the training of those that are missing, one by one. A contrast without
+        numbers on a task has the verdict `no data`; one without runs on any task has one such row,
+        with no task.
 
     Raises:
         AnalysisError: runs of one task differ in size, runs of one variant differ in anything else,
@@ -76,8 +78,8 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
     for claim in claims:
         for contrast in claim.contrasts:
             if contrast.measure not in known:
-                values = contrast.measure(runs)
-                known[contrast.measure] = values[values.index.isin(finished)].dropna()
+                values = _numbers(contrast.measure, runs)
+                known[contrast.measure] = values[values.index.isin(finished)]
             for found in _by_task(contrast, known[contrast.measure], groups, took):
                 shown = np.exp(found.numbers) if contrast.ratio else found.numbers
                 rows.append(
@@ -86,6 +88,7 @@ def judge(runs: Runs, claims: Sequence[Claim]) -> pd.DataFrame:
                         "what": contrast.what,
                         "sides": contrast.sides(),
                         "task": found.task,
+                        "means": found.means,
                         "estimate": shown[0],
                         "low": shown[1],
                         "high": shown[2],
@@ -112,15 +115,6 @@ def together(table: pd.DataFrame) -> list[Verdict]:
     return list(table["verdict"].where(~undecided, "inconclusive"))
 
 
-def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Holm's adjusted p-values: below 5 % for all with a chance of at most 5 % to err at all."""
-    order = np.argsort(p)
-    scaled = p[order] * np.arange(len(p), 0, -1)
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
-    return adjusted
-
-
 class _Found(NamedTuple):
     """A contrast on one task."""
 
@@ -129,6 +123,7 @@ class _Found(NamedTuple):
     p: float
     seeds: int
     ended: int
+    means: tuple[float, ...] = ()
     needed: int | None = None
     hours: float | None = None
 
@@ -160,30 +155,23 @@ def _by_task(
         numbers, p = compared(*samples) if seeds else (NOTHING, float("nan"))
         needed = welch_seeds(numbers.estimate, samples) if seeds else None
         hours = missing_hours(needed, samples, [took[part.index].median() for part in parts])
-        found.append(_Found(task, numbers, p, seeds, seeds + lost, needed, hours))
+        means = tuple(float(sample.mean()) for sample in samples) if seeds else ()
+        if contrast.ratio:
+            means = tuple(np.exp(means).tolist())
+        found.append(_Found(task, numbers, p, seeds, seeds + lost, means, needed, hours))
     return found or [_Found("", NOTHING, float("nan"), 0, 0)]
+
+
+def _numbers(measure: Measure, runs: Runs) -> pd.Series:
+    """One number per run; a run that went to infinity has none."""
+    values = measure(runs)
+    return values[np.isfinite(values.astype(float))]
 
 
 def _hours(facts: pd.DataFrame) -> pd.Series:
     """How long each run trained. Not from its first to its last moment: it may have waited."""
     facts = facts.set_index("run")
     return facts["updates"] / facts["updates_per_second"] / 3600
-
-
-def missing_hours(
-    seeds: int | None, samples: Sequence[NDArray[np.float64]], each: Sequence[float]
-) -> float | None:
-    """Hours of training until each variant has that many seeds; None if nobody knows.
-
-    Args:
-        seeds: of each variant; None for more than anybody would train.
-        samples: the numbers that there are, one array for each variant.
-        each: hours of one run of each variant.
-    """
-    if seeds is None or not np.isfinite(each).all():
-        return None
-    pairs = zip(samples, each, strict=True)
-    return float(sum(max(0, seeds - len(sample)) * hours for sample, hours in pairs))
 
 
 class Sample(NamedTuple):
@@ -211,8 +199,8 @@ def samples_of(runs: Runs, claim: Claim, beside: Sequence[Claim] = ()) -> list[S
     took = _hours(runs.runs)
     found = []
     for contrast in claim.contrasts:
-        measured = contrast.measure(runs)
-        measured = measured[measured.index.isin(facts.index)].dropna()
+        measured = _numbers(contrast.measure, runs)
+        measured = measured[measured.index.isin(facts.index)]
         names = [name for name in (contrast.larger, contrast.smaller) if name is not None]
         for task, variants in sorted(groups.items()):
             parts = [measured.reindex(variants.get(name, [])).dropna() for name in names]
@@ -234,8 +222,19 @@ def judged(found: Interval) -> Verdict:
 
 
 def verdict(rows: pd.DataFrame, by: Literal["verdict", "holm"] = "verdict") -> Verdict:
-    """The verdict on one claim, from its rows of `judge`: judged one by one, or together."""
-    words = set(rows[by][rows["counts"].astype(bool)])
+    """The verdict on one claim, from its rows of `judge`: judged one by one, or together.
+
+    Judged together, rows can only lose their verdicts, and so can the claim: it is inconclusive
+    where its remaining rows would say something else than all of them.
+    """
+    word = _of(rows["verdict"][rows["counts"].astype(bool)])
+    if by == "verdict" or word == _of(rows["holm"][rows["counts"].astype(bool)]):
+        return word
+    return "inconclusive"
+
+
+def _of(column: pd.Series) -> Verdict:
+    words = set(column)
     if words <= {"no data"}:
         return "no data"
     if words == {"reproduced"}:
@@ -260,13 +259,19 @@ def _unknown(runs: Runs) -> set[str]:
     return {run.where for run in runs.files if not run.config}
 
 
+def _unread(runs: Runs) -> set[str]:
+    """Runs whose manifest is lost: nobody knows whether they ended, so they count as a gap."""
+    return {run.where for run in runs.files if not run.manifest}
+
+
 def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
     """Runs that have ended, by task and variant: an unfinished one has no late part.
 
     Runs that are primed or without their LayerNorm are separate variants, see `Contrast`.
     """
     facts = runs.runs.assign(variant=_names(runs.runs, wanted))
-    ended = facts[facts["status"].isin(SETTLED) & facts["variant"].isin(wanted)]
+    settled = facts["status"].isin(SETTLED) | facts["run"].isin(_unread(runs))
+    ended = facts[settled & facts["variant"].isin(wanted)]
     ended = ended[~ended["run"].isin(left_out(runs))]
     found: Groups = {}
     for task, of_task in ended.groupby("task", sort=False):
@@ -284,7 +289,10 @@ def _groups(runs: Runs, wanted: frozenset[str]) -> Groups:
                 )
             if rows["seed"].duplicated().any():
                 seed = rows["seed"][rows["seed"].duplicated()].iloc[0]
-                raise AnalysisError(f"{variant} on {task} appears twice with seed {seed}{_HINT}")
+                twice = ", ".join(sorted(rows["run"][rows["seed"] == seed]))
+                raise AnalysisError(
+                    f"{variant} on {task} appears twice with seed {seed}: leave one out of {twice}"
+                )
             found.setdefault(str(task), {})[str(variant)] = list(rows["run"])
     return found
 

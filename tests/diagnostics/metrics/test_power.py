@@ -30,7 +30,11 @@ def simulated(effect: float, spreads: tuple[float, ...], seeds: int, trials: int
 
 @pytest.mark.parametrize(
     ("effect", "spreads", "seeds"),
-    [(1.0, (1.0, 1.0), 6), (1.0, (1.0, 2.0), 10), (0.5, (1.0, 0.2), 20), (1.0, (1.5,), 8)],
+    [
+        *((1.0, (1.0, 1.0), 6), (1.0, (1.0, 2.0), 10), (0.5, (1.0, 0.2), 20), (1.0, (1.5,), 8)),
+        # Three seeds of each are what the field often has.
+        *((4.0, (1.0, 1.0), 2), (3.07, (1.0, 1.0), 3), (2.4, (1.0, 1.0), 4), (3.0, (1.0, 0.1), 3)),
+    ],
 )
 def test_power_is_that_of_simulated_experiments(effect, spreads, seeds):
     assert welch_power(effect, spreads, seeds) == pytest.approx(
@@ -55,6 +59,23 @@ def test_bootstrap_agrees_for_normal_runs_and_sees_skewed_ones():
     skewed = tuple(rng.lognormal(0, 1.5, (2, 200)))
     spreads = tuple(s.std(ddof=1) for s in skewed)
     assert abs(bootstrap_power(4.0, skewed, 8, rng) - welch_power(4.0, spreads, 8)) > 0.05
+
+
+def test_a_skewed_tail_stays_on_its_side_of_the_effect():
+    rng = np.random.default_rng(0)
+    sample = rng.exponential(size=400)
+    shape = (sample - sample.mean()) / sample.std()
+
+    def decided(sign: float) -> float:
+        """By scipy, of experiments with such returns around an effect of either sign."""
+        drawn = 0.5 * sign + rng.choice(shape, (4000, 8))
+        ends = stats.ttest_1samp(drawn, 0.0, axis=1).confidence_interval()
+        return float(np.mean((ends.low if sign > 0 else -ends.high) > 0))
+
+    for sign in (1.0, -1.0):
+        found = bootstrap_power(0.5 * sign, (shape,), 8, np.random.default_rng(2))
+        assert found == pytest.approx(decided(sign), abs=0.03)
+    assert abs(decided(1.0) - decided(-1.0)) > 0.1
 
 
 def test_common_seeds_need_fewer_where_they_share_their_luck():
@@ -123,11 +144,15 @@ def test_the_start_of_a_name_chooses_all_claims_that_begin_so():
 
 def test_the_command_in_words_and_its_mistakes(spread, capsys, tmp_path):
     home, _ = spread
-    assert main(["power", "--runs", str(home), "--effect", "3"]) == 0
+    named = ["--claim", "returns of the mot"]
+    assert main(["power", "--runs", str(home), "--effect", "3", *named]) == 0
     told = capsys.readouterr().out
     assert "given +3" in told and "SAC with reset against SAC" in told
     for arguments, words in (
         (["--runs", str(home), "--claim", "retruns"], "unknown claim 'retruns'"),
+        (["--runs", str(home), "--claim", ""], "unknown claim ''"),
+        (["--runs", str(home), "--effect", "nan", *named], "other than 0, got nan"),
+        (["--runs", str(home), "--effect", "3"], "--effect needs --claim"),
         (["--runs", str(tmp_path)], "no runs in"),
         (["--runs", str(home / "sac"), "--claim", "returns of FoG's"], "two seeds"),
     ):

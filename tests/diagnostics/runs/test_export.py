@@ -120,6 +120,7 @@ def test_a_second_export_brings_the_copies_up_to_date(runs: Path, tmp_path: Path
         (["--out", "runs"], "is inside"),
         (["--without", "dormant"], "did you mean 'dormancy'"),
         (["--last", "dormant"], "did you mean 'dormancy'"),
+        (["--last", "dormancy", "--without", "dormancy"], "choose one"),
     ],
 )
 def test_mistakes_are_named(
@@ -363,6 +364,18 @@ def test_an_old_table_stays_old_in_its_copy(tmp_path: Path, rounded: bool) -> No
     with pytest.warns(RunsWarning, match="schema version 1"):
         scores = diagnostics.load(tmp_path / "out").dormancy
     assert scores["gradient"].isna().all() and scores["activation"].notna().all()
+
+
+def test_a_run_that_lost_its_settings_keeps_its_copy_and_stops_no_other(tmp_path: Path) -> None:
+    source, out = tmp_path / "runs", tmp_path / "kept"
+    copy(source)
+    export(source, out)
+    (source / TASK / "fog" / "seed0" / "config.yaml").unlink()
+    other = copy(source, "sac")
+    done = export(source, out)
+    assert done.runs == [out / other.relative_to(source)]
+    assert any("the earlier copy is kept" in line for line in done.damaged)
+    assert (out / TASK / "fog" / "seed0" / "config.yaml").is_file()
 
 
 def test_a_killed_export_is_taken_up_again(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shutil
+import warnings
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from scipy import stats
 
 import diagnostics
 from diagnostics.errors import AnalysisError
+from diagnostics.metrics.holm import holm
 from diagnostics.metrics.student import Interval, compared, difference
 from diagnostics.studies import per_run
 from diagnostics.studies.claims import Claim, late_returns, variant_of, variants_of
@@ -24,7 +26,7 @@ from diagnostics.studies.motivating_primed import STUDY as MOTIVATING_PRIMED
 from diagnostics.studies.priming import HIGHEST
 from diagnostics.studies.priming import STUDY as PRIMING
 from diagnostics.studies.study import paper_claims, studies
-from diagnostics.studies.verdicts import holm, judge, judged, verdict
+from diagnostics.studies.verdicts import judge, judged, verdict
 from fog.cli import main
 from fog.settings import variants
 from tests.diagnostics.recorded import FIXTURE, TASK, copy
@@ -78,6 +80,24 @@ def test_a_claim_needs_all_of_its_contrasts(words: str, word: str) -> None:
     # What does not count changes nothing.
     aside = pd.DataFrame({"verdict": ["not reproduced", "reproduced"], "counts": False})
     assert verdict(pd.concat([rows, aside])) == word
+
+
+@pytest.mark.parametrize(
+    ("words", "together", "word"),
+    [
+        ("reproduced, reproduced", "reproduced, inconclusive", "inconclusive"),
+        ("reproduced, not reproduced", "inconclusive, not reproduced", "inconclusive"),
+        ("reproduced, not reproduced, inconclusive", "inconclusive, not reproduced, inconclusive",
+         "inconclusive"),
+        ("inconclusive, not reproduced", "inconclusive, not reproduced", "not reproduced"),
+        ("no data", "no data", "no data"),
+    ],
+)  # fmt: skip
+def test_judged_together_a_claim_can_only_lose_its_verdict(
+    words: str, together: str, word: str
+) -> None:
+    columns = {"verdict": words.split(", "), "holm": together.split(", "), "counts": True}
+    assert verdict(pd.DataFrame(columns), "holm") == word
 
 
 def test_claims_name_variants_that_exist() -> None:
@@ -150,6 +170,23 @@ def test_a_run_that_diverged_leaves_a_gap_that_shows(
     assert row["low"] > 1
     assert main(["claims", "--runs", str(tmp_path)]) == 0
     assert "2 of 3 seeds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("lost", ["manifest", "infinite"])
+def test_a_run_without_a_number_is_a_gap(tmp_path: Path, lost: str) -> None:
+    home = copy(tmp_path, "sac", 0), copy(tmp_path, "sac", 1)
+    if lost == "manifest":
+        (home[0] / "manifest.json").unlink()
+    else:
+        evals = pd.read_csv(home[0] / "evals.csv").astype({"return": float})
+        evals.loc[evals.index[-1], "return"] = np.inf
+        evals.to_csv(home[0] / "evals.csv", index=False)
+    copy(tmp_path, "sac-reset", 0), copy(tmp_path, "sac-reset", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = judge(diagnostics.load(tmp_path), paper_claims())
+    row = row_of(table, "returns of the motivating example", "SAC with reset against SAC")
+    assert (row["seeds"], row["ended"], row["verdict"]) == (1, 2, "inconclusive")
 
 
 def test_a_variant_missing_on_one_task_is_a_gap_too(tmp_path: Path) -> None:
@@ -325,9 +362,14 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert main(["claims", "--runs", str(folder)]) == 2
         error = capsys.readouterr().err
         assert words in error and error.count("\n") == 1
-    copy(tmp_path, "sac", 0, probes=False)
+    run = copy(tmp_path, "sac", 0, probes=False)
     assert main(["claims", "--runs", str(tmp_path)]) == 2
     assert "train the variants of" in capsys.readouterr().err
+    assert main(["claims", "--runs", str(tmp_path), "--figures", str(run / "evals.csv")]) == 2
+    assert "is a file" in capsys.readouterr().err
+    status(run, "running")
+    assert main(["claims", "--runs", str(tmp_path)]) == 2
+    assert "none of the 1 runs" in capsys.readouterr().err
 
 
 def test_p_is_that_of_scipys_tests() -> None:
@@ -335,12 +377,6 @@ def test_p_is_that_of_scipys_tests() -> None:
     assert compared(values)[1] == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
     welch = stats.ttest_ind(values, others, equal_var=False).pvalue
     assert compared(values, others)[1] == pytest.approx(welch)
-
-
-def test_holm_by_hand() -> None:
-    """The smallest times 4, the next times 3, and never below the one before."""
-    found = holm(np.array([0.04, 0.01, 0.03, 0.005]))
-    assert found == pytest.approx([0.06, 0.03, 0.06, 0.02])
 
 
 def test_contrasts_that_are_sure_alone_may_not_be_together(tmp_path: Path) -> None:
