@@ -48,7 +48,7 @@ class Peers:
     problems: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        return f"{len(self.methods)} methods in {self.path}"
+        return f"{len(self.methods)} methods in {self.path.resolve().name}"
 
     @cached_property
     def methods(self) -> list[str]:
