@@ -57,7 +57,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = Parser(
         "reproduce",
         "Show primacy bias: train SAC unprimed, primed with 100,000 updates on its first 200\n"
-        "transitions, and primed with an early reset or LayerNorm critics; then draw, diagnose\n"
+        "transitions, and primed with an early reset or LayerNorm; then draw, diagnose\n"
         "and tell what was seen. Run the same command again to resume.",
     )
     parser.add_argument("--task", default="HalfCheetah-v4", help="task [HalfCheetah-v4]")

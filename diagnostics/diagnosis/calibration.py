@@ -10,7 +10,7 @@ Groups of runs, by what is known about the networks:
   no cure. The claim that this harms it was written down before the runs.
 - `unprimed`: the same settings without priming, LayerNorm or not, reset or not.
 - `reset`: primed, but every weight was reset since. No primed weight is left.
-- `protected`: primed, with LayerNorm critics.
+- `protected`: primed, with LayerNorm.
 - `treated`: primed, with ER decay or growth and no reset.
 - `low dose`: primed with fewer updates.
 

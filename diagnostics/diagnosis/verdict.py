@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from diagnostics.diagnosis import divergence
 from diagnostics.diagnosis.advice import Advice, advise
 from diagnostics.diagnosis.calibration import Calibration
 from diagnostics.diagnosis.signs import SIGNS, Sign
@@ -132,13 +133,15 @@ def diagnoses(runs: Runs, calibration: Calibration, *, every: bool = True) -> li
     """
     looked = [sign for sign in SIGNS if every or sign.name in calibration.thresholds]
     late = {sign.name: sign.late(runs) for sign in looked}
+    diverged = divergence.diverged(runs)
     found = []
     for _, names in runs.identity.groupby(["task", "label"], sort=False)["run"]:
         chosen = set(names)
         own = {name: table[table["run"].isin(chosen)] for name, table in late.items()}
         facts = runs.runs[runs.runs["run"].isin(chosen)]
         first = next(run for run in runs.files if run.where in chosen)
-        found.append(_diagnosis(facts, first, own, looked, calibration))
+        beyond = diverged[diverged.index.isin(chosen)]
+        found.append(_diagnosis(facts, first, own, looked, calibration, beyond))
     return found
 
 
@@ -148,6 +151,7 @@ def _diagnosis(
     late: Mapping[str, pd.DataFrame],
     looked: Sequence[Sign],
     calibration: Calibration,
+    diverged: pd.DataFrame,
 ) -> Diagnosis:
     """The answer for runs that differ in their seed only."""
     findings = sorted(
@@ -164,7 +168,7 @@ def _diagnosis(
         sentence=_sentence(verdict, findings),
         findings=tuple(findings),
         advice=advise(facts.iloc[0], first.config, calibration) if verdict in (CLEAR, SOME) else (),
-        notes=tuple(_notes(facts, findings)),
+        notes=tuple(_notes(facts, findings, diverged)),
     )
 
 
@@ -256,7 +260,11 @@ def _sentence(verdict: str, findings: Iterable[Finding]) -> str:
     return f"{verdict[0].upper()}{verdict[1:]} of primacy bias: {count}{more}."
 
 
-def _notes(facts: pd.DataFrame, findings: Iterable[Finding]) -> Iterable[str]:
+def _notes(
+    facts: pd.DataFrame, findings: Iterable[Finding], diverged: pd.DataFrame
+) -> Iterable[str]:
+    if len(diverged):
+        yield divergence.note(diverged, len(facts))
     unfinished = facts[(facts["status"] != "finished") & (facts["env_step"] < facts["steps"])]
     for run in unfinished.itertuples():
         share = 100 * run.env_step / run.steps

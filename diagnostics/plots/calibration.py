@@ -24,7 +24,7 @@ _GROUPS = {
 _TOLD = {
     "low dose": "too few priming updates to harm",
     "reset": "resets after priming",
-    "protected": "LayerNorm critics",
+    "protected": "LayerNorm",
     "treated": "ER decay or growing, no LayerNorm",
 }
 _GAP = 0.6

@@ -20,16 +20,25 @@ _APART = 0.17
 """Of a family from the middle of its condition."""
 
 
-def returns_by_condition(
-    table: pd.DataFrame, conditions: Mapping[str, Mapping[str, str]], *, title: str
+def by_condition(
+    table: pd.DataFrame,
+    conditions: Mapping[str, Mapping[str, str]],
+    *,
+    title: str,
+    ylabel: str,
+    note: str,
+    logarithmic: bool = False,
 ) -> Plot:
-    """One panel per task: late returns of each family under each condition.
+    """One panel per task: one number of each run, by family and condition.
 
     Args:
         table: columns `task`, `family`, `condition`, `seed`, `value`, one row per run.
         conditions: by heading, the conditions below it and what their ticks say, in the order in
             which they are drawn.
         title: of the figure.
+        ylabel: what was measured, in a word or two.
+        note: the same in a sentence.
+        logarithmic: whether the axis is, and means are geometric.
 
     Returns:
         The figure, and the means with their 95 % intervals.
@@ -40,7 +49,7 @@ def returns_by_condition(
     places = {name: k for k, name in enumerate(name for group in groups for name in group)}
     divides = [places[group[0]] - 0.5 for group in groups[1:]]
     labels = [text for group in conditions.values() for text in group.values()]
-    means = _means(table)
+    means = _means(table, logarithmic)
     with styled():
         figure, axes = panels(len(tasks), columns=1, width=8.6, height=3.1)
         for axis, task in zip(axes, tasks, strict=True):
@@ -53,13 +62,16 @@ def returns_by_condition(
                     x - 0.09, own["value"], marker, ms=3.5, mew=0, alpha=0.45, color=COLOURS[colour]
                 )
                 _bars(axis, means, task, family, places, shift, colour, marker)
-            axis.axhline(0, color="0.6", linewidth=0.8)
+            if logarithmic:
+                axis.set_yscale("log")
+            else:
+                axis.axhline(0, color="0.6", linewidth=0.8)
             for divide in divides:
                 axis.axvline(divide, color="#BBBBBB", linewidth=0.8)
             axis.set_xlim(-0.6, max(places.values()) + 0.8)
             axis.set_xticks(list(places.values()), labels, fontsize=9)
             axis.grid(visible=False, axis="x")
-            axis.set_ylabel(f"{task}\nlate return")
+            axis.set_ylabel(f"{task}\n{ylabel}")
             for heading, group in zip(conditions, groups, strict=True):
                 axis.text(
                     float(np.mean([places[name] for name in group])), 1.01, heading, ha="center",
@@ -71,12 +83,9 @@ def returns_by_condition(
         ]
         crown(figure, title, handles)
         counts = list(table.groupby(["task", "family", "condition"]).size())
-        bars = "Bars: mean and 95 % Student interval" if max(counts) > 1 else "Large marks: mean"
-        small_print(
-            figure,
-            f"Return in the last fifth of training. Small marks: one run each. {bars} over "
-            f"{seeds_text(counts)}.",
-        )
+        mean = "geometric mean" if logarithmic else "mean"
+        bars = f"Bars: {mean} and 95 % Student interval" if max(counts) > 1 else "Large marks: mean"
+        small_print(figure, f"{note} Small marks: one run each. {bars} over {seeds_text(counts)}.")
     return figure, means
 
 
@@ -98,12 +107,15 @@ def _bars(
     )  # fmt: skip
 
 
-def _means(table: pd.DataFrame) -> pd.DataFrame:
+def _means(table: pd.DataFrame, logarithmic: bool) -> pd.DataFrame:
     rows = []
     for (task, family, condition), own in table.groupby(
         ["task", "family", "condition"], sort=False
     ):
-        found = student.mean(own["value"])
+        if logarithmic:
+            found = student.Interval(*np.exp(student.mean(np.log(own["value"]))))
+        else:
+            found = student.mean(own["value"])
         rows.append((task, family, condition, *found, len(own)))
     columns = ["task", "family", "condition", "mean", "low", "high", "seeds"]
     return pd.DataFrame(rows, columns=columns)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from diagnostics.metrics.values import late_values
 from diagnostics.plots.card import Plot
 from diagnostics.plots.layout import step_label
-from diagnostics.plots.priming import returns_by_condition
+from diagnostics.plots.priming import by_condition
 from diagnostics.studies import per_run
 from diagnostics.studies.claims import Claim, late_returns
 from diagnostics.studies.page import MissingDataError, Page
@@ -31,7 +32,7 @@ DEMONSTRATION: dict[str, tuple[str, str, dict[str, object]]] = {
         "plain-sac-early-reset",
         {"priming_updates": HIGHEST, "reset_steps": (2_000,)},
     ),
-    "Primed, with LayerNorm critics": ("primed", "norm-sac", {"priming_updates": HIGHEST}),
+    "Primed, with LayerNorm": ("primed", "norm-sac", {"priming_updates": HIGHEST}),
 }
 """What `fog reproduce` trains: by name the folder, the variant and its settings."""
 
@@ -52,7 +53,7 @@ _CLAIMS = (
     ),
     Claim(
         "LayerNorm protects",
-        "Primed alike, SAC with LayerNorm critics returns more than SAC without.",
+        "Primed alike, SAC with LayerNorm (in actor and critics) returns more than SAC without.",
         late_returns(_primed("norm-sac > plain-sac"))
         + late_returns(f"norm-sac > plain-sac, norm-sac > norm-sac@{HIGHEST}", counts=False),
     ),
@@ -94,7 +95,7 @@ STUDY = Study(
     judged_with="priming",
 )
 
-_FAMILIES = {"plain-sac": "SAC without LayerNorm", "norm-sac": "SAC with LayerNorm critics"}
+_FAMILIES = {"plain-sac": "SAC without LayerNorm", "norm-sac": "SAC with LayerNorm"}
 _CURES = {
     "-reset": "later\nresets",
     "-early-reset": "early\nreset",
@@ -107,7 +108,29 @@ _CURES = {
 def returns(page: Page) -> Plot:
     """Late returns by dose, and at the highest dose by cure, of both families."""
     page.require()
-    facts = page.runs.runs.set_index("run").assign(value=per_run.late_return(page.runs))
+    return by_condition(
+        *_by_condition(page, per_run.late_return(page.runs)),
+        title="What priming costs, and what each cure gives back",
+        ylabel="late return",
+        note="Return in the last fifth of training.",
+    )
+
+
+def values(page: Page) -> Plot:
+    """How large the critic's values are late in training, by the same conditions."""
+    page.require()
+    return by_condition(
+        *_by_condition(page, late_values(page.runs.train)),
+        title="What priming does to the critic's values",
+        ylabel="late |Q|",
+        note="|Q| of the training batches in the last fifth of training (median).",
+        logarithmic=True,
+    )
+
+
+def _by_condition(page: Page, late: pd.Series) -> tuple[pd.DataFrame, dict[str, dict[str, str]]]:
+    """What `by_condition` draws of one number for each run."""
+    facts = page.runs.runs.set_index("run").assign(value=late)
     facts = facts[(facts["status"] == "finished") & facts["value"].notna()]
     rows = []
     for run in facts.itertuples():
@@ -128,11 +151,7 @@ def returns(page: Page) -> Plot:
         },
         "unprimed, and": {_condition(0, cure): _CURES[cure] for cure in ("-reset", "-early-reset")},
     }
-    return returns_by_condition(
-        table,
-        _present(conditions, set(table["condition"])),
-        title="What priming costs, and what each cure gives back",
-    )
+    return table, _present(conditions, set(table["condition"]))
 
 
 def _condition(dose: int, cure: str) -> str:

@@ -72,7 +72,8 @@ def _answer(values: dict[str, list[list[float]]]) -> verdict.Diagnosis:
             "status": "finished", "env_step": 100.0, "steps": 100.0,
         }
     )  # fmt: skip
-    return verdict._diagnosis(facts, RunFiles(Path("x")), late, SIGNS, calibration())
+    healthy = pd.DataFrame({"late": [], "possible": []})
+    return verdict._diagnosis(facts, RunFiles(Path("x")), late, SIGNS, calibration(), healthy)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -42,7 +43,7 @@ def test_means_and_intervals_stand_where_the_runs_are(tmp_path: Path) -> None:
     assert len(table) == len(RETURNS) and set(table["seeds"]) == {3}
     row = table.set_index(["family", "condition"])
     for (variant, dose), values in RETURNS.items():
-        family = "SAC with LayerNorm critics" if variant == "norm-sac" else "SAC without LayerNorm"
+        family = "SAC with LayerNorm" if variant == "norm-sac" else "SAC without LayerNorm"
         condition = f"{dose}{variant.removeprefix('plain-sac').removeprefix('norm-sac')}"
         found = row.loc[(family, condition), ["mean", "low", "high"]]
         assert tuple(found) == pytest.approx(student.mean(values))
@@ -55,6 +56,27 @@ def test_means_and_intervals_stand_where_the_runs_are(tmp_path: Path) -> None:
     assert sorted(marks[0].get_ydata()) == sorted(
         value for (name, _), values in RETURNS.items() if name != "norm-sac" for value in values
     )
+
+
+def test_values_have_geometric_means_on_a_logarithmic_axis(tmp_path: Path) -> None:
+    sizes = {("plain-sac", 0): (10.0, 12.0, 11.0), ("plain-sac", 100_000): (1e6, 1e8, 1e7)}
+    for (variant, dose), values in sizes.items():
+        for seed, value in enumerate(values):
+            run = copy(
+                tmp_path / str(dose), variant, seed, like="sac", probes=False, priming_updates=dose
+            )
+            train = pd.read_csv(run / "train.csv")
+            train["q"] = np.where(train["env_step"] > 0.8 * train["env_step"].max(), -value, 3.0)
+            train.to_csv(run / "train.csv", index=False)
+    page = Page.open(str(tmp_path), "figures", variants=priming.STUDY.variants)
+    figure, table = priming.values(page)
+    assert not outside(figure) and not colliding(figure)
+    row = table.set_index("condition")
+    for (_, dose), values in sizes.items():
+        expected = np.exp(student.mean(np.log(values)))
+        found = row.loc[str(dose), ["mean", "low", "high"]].astype(float)
+        assert tuple(found) == pytest.approx(tuple(expected))
+    assert figure.axes[0].get_yscale() == "log"
 
 
 def test_without_runs_of_the_study_it_says_so(tmp_path: Path) -> None:
