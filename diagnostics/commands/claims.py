@@ -216,7 +216,8 @@ def _parts(groups: Sequence[_Judged]) -> list[tuple[Claim, pd.DataFrame]]:
 def _summary(group: _Judged) -> str:
     """The verdicts of a group in one sentence: on how many claims, and what Holm makes of them."""
     contrasts = int((group.rows["counts"].astype(bool) & group.rows["p"].notna()).sum())
-    together = f"By Holm, {contrasts} contrasts together: {_counted(group, 'holm')}."
+    judged = "1 contrast" if contrasts == 1 else f"{contrasts} contrasts together"
+    together = f"By Holm, {judged}: {_counted(group, 'holm')}."
     return f"{group.name[0].upper()}{group.name[1:]}: {_counted(group, 'verdict')}. {together}"
 
 
