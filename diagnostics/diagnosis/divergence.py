@@ -7,6 +7,7 @@ calibration cannot tell the two apart; a diagnosis says which agents are concern
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from diagnostics.metrics.values import late_values, possible_values
@@ -16,30 +17,42 @@ FACTOR = 10
 """Values this many times as large as returns allow have diverged. Entropy bonuses add less."""
 
 
-def diverged(runs: Runs) -> pd.DataFrame:
-    """Runs whose values have diverged: indexed by run, late |Q| and what their returns allow."""
-    discount = runs.runs.set_index("run")["discount"]
-    sizes = pd.DataFrame(
-        {"late": late_values(runs.train), "possible": possible_values(runs.evals, discount)}
+def sizes(runs: Runs) -> pd.DataFrame:
+    """Indexed by run: the size of late values, and what returns allow; NaN where unknown."""
+    facts = runs.runs.set_index("run")
+    discount = facts["discount"] if "discount" in facts else pd.Series(np.nan, facts.index)
+    return pd.DataFrame(
+        {
+            "late": late_values(runs.train).reindex(facts.index),
+            "possible": possible_values(runs.evals, discount).reindex(facts.index),
+        }
     )
-    return sizes[sizes["late"] > FACTOR * sizes["possible"]]
 
 
-def note(own: pd.DataFrame, seeds: int) -> str:
-    """What to say of an agent with this many seeds.
+def note(own: pd.DataFrame) -> str | None:
+    """What to say of an agent with signs; None if its values are of a possible size.
 
     Args:
-        own: the rows of `diverged` that are its own, at least one.
-        seeds: of the agent.
+        own: the rows of `sizes` for its seeds.
     """
-    where = "" if seeds == 1 else f" in {len(own)} of {seeds} seeds"
-    return (
-        f"Values have diverged{where}: |Q| is {_rough(own['late'])} late in training, where "
-        f"returns allow about {_rough(own['possible'])}. The signs may come from that rather than "
-        "from overfitting to early data (docs/diagnosis.md)."
-    )
+    beyond = own[own["late"] > FACTOR * own["possible"]]
+    if len(beyond):
+        where = "" if len(own) == 1 else f" in {len(beyond)} of {len(own)} seeds"
+        return (
+            f"Values have diverged{where}: the mean Q is {_rough(beyond['late'])} in size late in "
+            f"training, where returns allow about {_rough(beyond['possible'])}. The signs may come "
+            "from that rather than from overfitting to early data (docs/diagnosis.md)."
+        )
+    if own.isna().any(axis=None):
+        missing = "Q" if own["late"].isna().any() else "evaluation or discount"
+        return (
+            f"Whether values have diverged is not known: no {missing} was recorded. Diverged "
+            "values show the same signs (docs/diagnosis.md)."
+        )
+    return None
 
 
 def _rough(values: pd.Series) -> str:
     """The median with two digits, such as 22,000."""
-    return f"{float(f'{values.median():.2g}'):,.0f}"
+    median = float(values.median())
+    return f"{float(f'{median:.2g}'):,.0f}" if np.isfinite(median) else "infinite"

@@ -133,15 +133,15 @@ def diagnoses(runs: Runs, calibration: Calibration, *, every: bool = True) -> li
     """
     looked = [sign for sign in SIGNS if every or sign.name in calibration.thresholds]
     late = {sign.name: sign.late(runs) for sign in looked}
-    diverged = divergence.diverged(runs)
+    sizes = divergence.sizes(runs)
     found = []
     for _, names in runs.identity.groupby(["task", "label"], sort=False)["run"]:
         chosen = set(names)
         own = {name: table[table["run"].isin(chosen)] for name, table in late.items()}
         facts = runs.runs[runs.runs["run"].isin(chosen)]
         first = next(run for run in runs.files if run.where in chosen)
-        beyond = diverged[diverged.index.isin(chosen)]
-        found.append(_diagnosis(facts, first, own, looked, calibration, beyond))
+        values = sizes[sizes.index.isin(chosen)]
+        found.append(_diagnosis(facts, first, own, looked, calibration, values))
     return found
 
 
@@ -151,7 +151,7 @@ def _diagnosis(
     late: Mapping[str, pd.DataFrame],
     looked: Sequence[Sign],
     calibration: Calibration,
-    diverged: pd.DataFrame,
+    values: pd.DataFrame,
 ) -> Diagnosis:
     """The answer for runs that differ in their seed only."""
     findings = sorted(
@@ -168,7 +168,7 @@ def _diagnosis(
         sentence=_sentence(verdict, findings),
         findings=tuple(findings),
         advice=advise(facts.iloc[0], first.config, calibration) if verdict in (CLEAR, SOME) else (),
-        notes=tuple(_notes(facts, findings, diverged)),
+        notes=tuple(_notes(facts, findings, verdict, values)),
     )
 
 
@@ -261,10 +261,10 @@ def _sentence(verdict: str, findings: Iterable[Finding]) -> str:
 
 
 def _notes(
-    facts: pd.DataFrame, findings: Iterable[Finding], diverged: pd.DataFrame
+    facts: pd.DataFrame, findings: Iterable[Finding], verdict: str, values: pd.DataFrame
 ) -> Iterable[str]:
-    if len(diverged):
-        yield divergence.note(diverged, len(facts))
+    if verdict in (CLEAR, SOME) and (divergent := divergence.note(values)):
+        yield divergent
     unfinished = facts[(facts["status"] != "finished") & (facts["env_step"] < facts["steps"])]
     for run in unfinished.itertuples():
         share = 100 * run.env_step / run.steps

@@ -71,6 +71,34 @@ def event_changes(ratios: pd.DataFrame, kind: str = "expansion") -> pd.DataFrame
     return pd.DataFrame(sides).dropna().reset_index()
 
 
+def later_changes(
+    ratios: pd.DataFrame, *, measurements: int, kind: str = "expansion"
+) -> pd.DataFrame:
+    """The ratio just before every event of one kind, and some regular measurements after it.
+
+    An event is left out if another event comes before that measurement.
+
+    Args:
+        ratios: `dormant_ratios` of one network.
+        measurements: which regular measurement after the event: 1 is the next one.
+        kind: of event: `expansion`, `reset`.
+
+    Returns:
+        Columns `run`, `env_step` (of the event), `before`, `after`.
+    """
+    rows = []
+    for run, table in ratios.groupby("run", sort=False):
+        regular = table[table["phase"] == "cadence"].sort_values("env_step")
+        events = np.unique(table.loc[table["phase"].str.startswith("before"), "env_step"])
+        for event, own in table[table["phase"] == f"before {kind}"].groupby("env_step"):
+            # What is measured on the step of an event comes before it.
+            after = regular[regular["env_step"] > event].iloc[measurements - 1 : measurements]
+            among = events[events > event]
+            if len(after) and not (len(among) and among[0] < after["env_step"].iloc[0]):
+                rows.append((run, event, own["ratio"].mean(), after["ratio"].iloc[0]))
+    return pd.DataFrame(rows, columns=["run", "env_step", "before", "after"])
+
+
 def persistence(
     dormancy: pd.DataFrame, *, score: str = "activation", tau: float = 0.1, lag: int = 1
 ) -> pd.DataFrame:

@@ -52,9 +52,15 @@ STUDY = Study(
                 *each(
                     "peak loss of the buffer critic after resets", per_run.explosion, _FIXED_OVER
                 ),
-                # Added after the first seed showed that the peaks come from untrained weights,
-                # after a reset and after an expansion alike. An afterthought must not decide, so it
-                # does not count.
+                # Both added after runs had been looked at, because most peaks come from untrained
+                # weights, after a reset and after an expansion alike. Afterthoughts must not
+                # decide, so they do not count.
+                *each(
+                    "peak loss of the buffer critic after resets, without the first row",
+                    partial(per_run.explosion, newborn=False),
+                    _FIXED_OVER,
+                    counts=False,
+                ),
                 *each(
                     "loss of the buffer critic after the first reset, mean",
                     per_run.buffer_loss,
@@ -71,6 +77,14 @@ STUDY = Study(
             "for comparison.",
             (
                 *_dormancy("gradient", counts=True),
+                # An afterthought too: at the expansion itself nothing has been learned yet.
+                *each(
+                    "dormant (gradient), points lost at the second measurement after an expansion",
+                    partial(per_run.fall_after_expansions, score="gradient"),
+                    "fog, expanded-sac",
+                    ratio=False,
+                    counts=False,
+                ),
                 # By gradient only: an expansion cannot change what older layers put out.
                 *each(
                     "dormant (gradient), points lost by layers older than the expansion",

@@ -11,7 +11,12 @@ import numpy as np
 import pandas as pd
 
 from diagnostics.metrics import primacy
-from diagnostics.metrics.dormancy import dormant_ratios, event_changes, lasting_layers
+from diagnostics.metrics.dormancy import (
+    dormant_ratios,
+    event_changes,
+    lasting_layers,
+    later_changes,
+)
 from diagnostics.metrics.embedding import separation
 from diagnostics.metrics.scores import curve
 from diagnostics.runs.load import Runs
@@ -78,12 +83,16 @@ def late_index(runs: Runs, quantity: str = "mean") -> pd.Series:
     return _series(found)
 
 
-def explosion(runs: Runs) -> pd.Series:
+def explosion(runs: Runs, newborn: bool = True) -> pd.Series:
     """Peak training loss of the buffer critic after resets, as ln, mean over the resets.
 
     The rows of train.csv hold means over their interval, so a peak of a few updates is flattened.
+    Without `newborn` the first row after each reset does not count: that is the loss of new
+    weights, whatever the critic does later.
     """
     rows = _between_resets(runs)
+    if not newborn:
+        rows = rows[rows.groupby(["run", "interval"]).cumcount() > 0]
     peaks = rows.groupby(["run", "interval"])["log"].max()
     return peaks.groupby("run").mean()
 
@@ -117,9 +126,17 @@ def dormant(runs: Runs, score: str) -> pd.Series:
 def fall_at_expansions(runs: Runs, score: str) -> pd.Series:
     """Points by which the online critic's dormant share falls at an expansion, on the same batch.
 
-    New neurons count, dormant or not: this is what a curve of the ratio shows.
+    New neurons count, dormant or not. Nothing has been learned between the two measurements. A
+    curve of regular measurements, which come later, may show something else
+    (`fall_after_expansions`).
     """
     changes = event_changes(_ratios(runs.dormancy, score))
+    return 100 * (changes["before"] - changes["after"]).groupby(changes["run"]).mean()
+
+
+def fall_after_expansions(runs: Runs, score: str) -> pd.Series:
+    """Points lost from just before an expansion to the second regular measurement after it."""
+    changes = later_changes(_ratios(runs.dormancy, score), measurements=2)
     return 100 * (changes["before"] - changes["after"]).groupby(changes["run"]).mean()
 
 

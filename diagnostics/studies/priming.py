@@ -117,13 +117,13 @@ def returns(page: Page) -> Plot:
 
 
 def values(page: Page) -> Plot:
-    """How large the critic's values are late in training, by the same conditions."""
+    """How large the critic's mean value is late in training, by the same conditions."""
     page.require()
     return by_condition(
         *_by_condition(page, late_values(page.runs.train)),
         title="What priming does to the critic's values",
-        ylabel="late |Q|",
-        note="|Q| of the training batches in the last fifth of training (median).",
+        ylabel="late |mean Q|",
+        note="Size of the training batches' mean Q in the last fifth of training (median).",
         logarithmic=True,
     )
 

@@ -72,7 +72,7 @@ def _answer(values: dict[str, list[list[float]]]) -> verdict.Diagnosis:
             "status": "finished", "env_step": 100.0, "steps": 100.0,
         }
     )  # fmt: skip
-    healthy = pd.DataFrame({"late": [], "possible": []})
+    healthy = pd.DataFrame({"late": 5.0, "possible": 100.0}, index=facts["run"])
     return verdict._diagnosis(facts, RunFiles(Path("x")), late, SIGNS, calibration(), healthy)
 
 

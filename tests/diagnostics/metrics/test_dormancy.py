@@ -13,6 +13,7 @@ from diagnostics.metrics.dormancy import (
     dormant_ratios,
     event_changes,
     lasting_layers,
+    later_changes,
     persistence,
 )
 from diagnostics.studies.page import MissingDataError
@@ -74,6 +75,41 @@ def test_changes_at_expansions_pair_before_with_after():
     )
     changes = event_changes(dormant_ratios(table, score="gradient"))
     assert changes[["before", "after"]].to_numpy().tolist() == [[0.5, 0.0]]
+
+
+def test_later_changes_reach_to_a_regular_measurement():
+    table = pd.DataFrame(
+        [
+            row("cadence", [0, 0, 0, 1], step=10),  # on the step of the event: before it
+            row("before expansion", [0, 0, 1, 1], step=10),
+            row("after expansion", [0, 0, 1, 1], step=10),
+            row("cadence", [0, 0, 0, 1], step=12),
+            row("cadence", [0, 1, 1, 1], step=15),
+            row("cadence", [1, 1, 1, 1], step=18),
+            row("before reset", [1, 1, 1, 1], step=18),
+        ]
+    )
+    ratios = dormant_ratios(table, score="gradient")
+    wanted = {1: [0.5, 0.75], 2: [0.5, 0.25], 3: [0.5, 0.0]}
+    for measurements, expected in wanted.items():
+        found = later_changes(ratios, measurements=measurements)
+        assert found[["env_step", "before", "after"]].to_numpy().tolist() == [[10, *expected]]
+    assert later_changes(ratios, measurements=4).empty
+    assert later_changes(ratios, measurements=1, kind="reset").empty
+
+
+def test_events_that_another_event_follows_too_soon_are_left_out():
+    table = pd.DataFrame(
+        [
+            row("before expansion", [0, 0, 1, 1], step=10),
+            row("cadence", [0, 1, 1, 1], step=12),
+            row("before reset", [0, 0, 1, 1], step=13),
+            row("cadence", [1, 1, 1, 1], step=15),
+        ]
+    )
+    ratios = dormant_ratios(table, score="gradient")
+    assert len(later_changes(ratios, measurements=1)) == 1
+    assert later_changes(ratios, measurements=2).empty
 
 
 def grown():

@@ -120,6 +120,22 @@ def test_an_explosion_is_the_peak_between_resets_and_not_before_the_first() -> N
     assert mean == pytest.approx((np.log(2) + np.log(8) + np.log(4)) / 3)
 
 
+def test_without_the_newborn_the_first_row_after_a_reset_does_not_count() -> None:
+    train = pd.DataFrame(
+        {
+            "run": "a",
+            "env_step": [100, 150, 200, 250, 300, 350],
+            "offline_critic_loss": [1e8, 50.0, 8.0, 2.0, 60.0, 4.0],
+        }
+    )
+    events = pd.DataFrame({"run": "a", "env_step": [100, 250], "event": "reset"})
+    found = runs(train=train, events=events)
+    assert per_run.explosion(found)["a"] == pytest.approx((np.log(50) + np.log(60)) / 2)
+    assert per_run.explosion(found, newborn=False)["a"] == pytest.approx(
+        (np.log(8) + np.log(4)) / 2
+    )
+
+
 def test_agents_without_a_buffer_critic_have_no_explosion() -> None:
     train = pd.DataFrame({"run": ["a"], "env_step": [100], "critic_loss": [1.0]})
     assert per_run.explosion(runs(train=train, events=pd.DataFrame())).empty
