@@ -20,7 +20,7 @@ def late_values(train: pd.DataFrame) -> pd.Series:
     """
     if "q" not in train:
         return pd.Series(dtype=float)
-    table = train.assign(q=pd.to_numeric(train["q"], errors="coerce"))
+    table = train.assign(q=pd.to_numeric(train["q"], errors="coerce").astype(float))
     runs = table.groupby("run")
     late = (table["env_step"] > _LATE * runs["env_step"].transform("max")) & (
         runs["q"].transform("count") > 0
@@ -42,8 +42,11 @@ def possible_values(evals: pd.DataFrame, discount: pd.Series) -> pd.Series:
     """
     if not {"return", "length"} <= set(evals):
         return pd.Series(dtype=float)
-    mean = (evals["return"] / evals["length"]).abs()
+    returns, lengths = (
+        pd.to_numeric(evals[name], errors="coerce").astype(float) for name in ("return", "length")
+    )
+    mean = (returns / lengths).abs()
     known = np.isfinite(mean)
     largest = mean[known].groupby(evals["run"][known]).max().clip(lower=1)
-    factors = pd.to_numeric(discount, errors="coerce")
+    factors = pd.to_numeric(discount, errors="coerce").astype(float)
     return largest / (1 - factors.where(factors < 1)).reindex(largest.index)

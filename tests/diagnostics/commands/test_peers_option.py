@@ -59,7 +59,7 @@ def test_claims_of_peers_need_no_runs(
     # 0.733 - 0.472 over the constants of the suite: the means of the two columns.
     assert printed[0]["estimate"] == pytest.approx(0.261, abs=0.002)
     assert printed[0]["verdict"] == "reproduced"
-    assert (tmp_path / "claims.png").exists()
+    assert (tmp_path / "claims_published_runs.png").exists()
 
 
 def test_claims_of_runs_and_peers_together(peers: Path, capsys: pytest.CaptureFixture[str]) -> None:
