@@ -27,6 +27,7 @@ PLANS = {
     "priming": ("cheetah", "halfcheetah", "early_reset", "early_reset_halfcheetah"),
     "motivating": ("cheetah_primed", "cartpole"),
     "ablations": ("cartpole",),
+    "paper_size": ("halfcheetah", "ant"),
 }
 MOST_BYTES = 25e6
 """Everybody who clones the project gets these tables."""
