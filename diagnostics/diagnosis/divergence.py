@@ -35,13 +35,15 @@ def note(own: pd.DataFrame) -> str | None:
     Args:
         own: the rows of `sizes` for its seeds.
     """
-    beyond = own[own["late"] > FACTOR * own["possible"]]
+    beyond = own[(own["late"] > FACTOR * own["possible"]) | np.isinf(own["late"])]
     if len(beyond):
         where = "" if len(own) == 1 else f" in {len(beyond)} of {len(own)} seeds"
+        known = beyond["possible"].notna().any()
+        allowed = f", where returns allow about {_rough(beyond['possible'])}" if known else ""
         return (
             f"Values have diverged{where}: the mean Q is {_rough(beyond['late'])} in size late in "
-            f"training, where returns allow about {_rough(beyond['possible'])}. The signs may come "
-            "from that rather than from overfitting to early data (docs/diagnosis.md)."
+            f"training{allowed}. The signs may come from that rather than from overfitting to "
+            "early data (docs/diagnosis.md)."
         )
     if own.isna().any(axis=None):
         missing = "Q" if own["late"].isna().any() else "evaluation or discount"

@@ -55,6 +55,9 @@ def test_values_ten_times_what_returns_allow_have_diverged(
 def test_an_unknown_bound_is_told() -> None:
     found = note(pd.DataFrame({"late": [40.0], "possible": [math.nan]}))
     assert found and "no evaluation or discount was recorded" in found
+    found = note(pd.DataFrame({"late": [math.inf], "possible": [math.nan]}))
+    assert found and found.startswith("Values have diverged: the mean Q is infinite in size late")
+    assert "returns allow" not in found
 
 
 def test_a_diagnosis_says_so(tmp_path: Path) -> None:
