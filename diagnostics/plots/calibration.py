@@ -36,6 +36,8 @@ def dose_response(
 ) -> Plot:
     """One panel per sign: its value in every run against the dose; outliers lie on the edge.
 
+    Signs that no run recorded get no panel; the small print names them.
+
     Args:
         values: rows of the calibration table of one task.
         signs: names of the columns, and what to call them.
@@ -43,6 +45,8 @@ def dose_response(
         title: of the figure.
     """
     columns = 4
+    absent = [label for name, label in signs.items() if values[name].isna().all()]
+    signs = {name: label for name, label in signs.items() if label not in absent} or signs
     groups = [group for group in _GROUPS if (values["group"] == group).any()]
     places, ticks = _places(values, groups)
     firsts = [min(at for (of, _), at in places.items() if of == dose) for dose in ticks]
@@ -73,7 +77,8 @@ def dose_response(
                 axis.set_xlabel("priming updates")
         crown(figure, title, axes[0].get_legend_handles_labels()[0], columns=len(_GROUPS))
         told = "; ".join(f"{group}: {_TOLD[group]}" for group in groups if group in _TOLD)
-        small_print(figure, f"One mark is one run; outliers lie on the edge. {told}.")
+        missing = f" Not recorded: {', '.join(absent)}." if absent else ""
+        small_print(figure, f"One mark is one run; outliers lie on the edge. {told}.{missing}")
     return figure, values
 
 
