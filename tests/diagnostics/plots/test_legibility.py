@@ -434,6 +434,15 @@ def test_groups_of_one_dose_stand_apart(kind):
     assert all(one[1] < other[0] for one, other in pairwise(spans))
 
 
+def test_a_sign_that_no_run_recorded_has_no_panel():
+    known = Calibration.read()
+    values = known.values[known.values["set"] == "calibration"].assign(offpolicy=np.nan)
+    figure, _ = dose_response(values, {"srank": "rank", "offpolicy": "off"}, {}, title="t")
+    titles = [axis.get_title(loc="left") for axis in figure.axes if axis.get_visible()]
+    assert titles == ["rank"]
+    assert any("Not recorded: off." in text.get_text() for text in figure.findobj(Text))
+
+
 def test_areas_of_two_tasks_do_not_cover_each_other():
     table = pd.DataFrame([{"sign": sign, "task": task, "estimate": 1.0, "low": 0.9, "high": 1.0}
                           for task in ("a", "b") for sign in "abcdefghijklmn"])  # fmt: skip
